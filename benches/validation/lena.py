@@ -147,7 +147,7 @@ def scenario(
     bearer = tomllib.loads((ROOT / "presets" / "lte-20mhz.toml").read_text(encoding="utf-8"))["bearer"]
     del bearer["drx"], bearer["rrc"]
     bearer["conditions"] = {"ci": "0 dB"}
-    bearer["mobile"] |= {"layers": 1, "cqi_period": "1 ms", "cqi_delay": "6 ms"}
+    bearer["mobile"] |= {"layers": 1, "cqi_period": "2 ms", "cqi_delay": "6 ms"}
     # PfFfMacScheduler averages over 99 subframes.
     bearer["cell"] |= {"averaging_time": "99 ms", "control_symbols": control}
     if step is not None:

@@ -5,6 +5,8 @@ use std::error::Error;
 use airpath_core::{Bytes, Span};
 use airpath_link::queue::{Queue, QueueError};
 
+use crate::enumeration::Enumeration;
+
 /// Why a bearer of some model cannot be made. Each model has a type of its own for it.
 pub trait ModelError: Error + Send + Sync + 'static {
     /// The offending key, dotted, below the bearer's; empty where that is a mobile's class.
@@ -45,6 +47,26 @@ pub enum ValueError {
         /// The largest.
         max: u64,
     },
+    /// A number outside the range that a standard gives.
+    #[error("this must be {min} to {max} ({clause})")]
+    OutsideStandard {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+        /// The clause, and what else the range follows from.
+        clause: String,
+    },
+    /// A value that an enumeration of a standard does not have.
+    #[error("this must be {values}")]
+    NotEnumerated {
+        /// The key, dotted, below the bearer's.
+        key: String,
+        /// The values that are accepted.
+        values: &'static Enumeration,
+    },
     /// A value that is not what is expected.
     #[error("this must be {expected}")]
     Range {
@@ -78,11 +100,27 @@ impl ModelError for ValueError {
             | Self::TooLarge { key, .. }
             | Self::TooLong { key }
             | Self::OutOfRange { key, .. }
+            | Self::OutsideStandard { key, .. }
+            | Self::NotEnumerated { key, .. }
             | Self::Range { key, .. }
             | Self::Needs { key, .. }
             | Self::Queue { key, .. } => key.clone(),
         }
     }
+}
+
+/// Refuses a number of `table.key` outside a range that is given by the clause `source`.
+pub(crate) fn between(
+    number: u64,
+    [min, max]: [u64; 2],
+    table: &str,
+    key: &str,
+    source: impl Into<String>,
+) -> Result<(), ValueError> {
+    if (min..=max).contains(&number) {
+        return Ok(());
+    }
+    Err(ValueError::OutsideStandard { key: format!("{table}.{key}"), min, max, clause: source.into() })
 }
 
 /// A value of `table.key` that is not one of those `expected`.

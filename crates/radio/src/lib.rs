@@ -26,6 +26,7 @@
 pub mod common;
 pub mod conditions;
 pub mod endc;
+mod enumeration;
 mod error;
 pub mod gsm;
 pub mod lte;
@@ -40,6 +41,7 @@ pub mod study;
 pub mod umts;
 pub mod wifi;
 
+pub use enumeration::Enumeration;
 pub use error::{ModelError, ValueError};
 pub use model::Model;
 pub use registry::Models;

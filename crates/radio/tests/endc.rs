@@ -180,6 +180,12 @@ fn what_makes_no_sense_is_refused_with_the_key_and_the_clause() {
         (network, "conditions.network", "master.conditions.network"),
         (among_mmwaves.as_str(), "secondary.conditions.network.frequency", "7.125 GHz"),
         ("secondary.pdcp.discard = \"300 ms\"", "secondary.pdcp.discard", "drx.long"),
+        ("master.rrc.inactivity = \"150 ms\"", "master.drx.inactivity", "shorter than `rrc.inactivity`"),
+        (
+            "secondary.drx.inactivity = \"2560 ms\"\nmaster.rrc.inactivity = \"2 s\"",
+            "secondary.drx.inactivity",
+            "shorter than `master.rrc.inactivity`",
+        ),
         ("addition.threshold = \"41 dB\"", "addition.threshold", "SINR-Range"),
         ("addition.time_to_trigger = \"50 ms\"", "addition.time_to_trigger", "TimeToTrigger, TS 36.331 §6.3.5"),
         ("addition.measurement_period = \"1500 us\"", "addition.measurement_period", "whole milliseconds"),
@@ -278,7 +284,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             let more = format!(
                 "{bler}{split}{queue}{fragile}{conditions}uplink.primary_path = \"{path}\"\n\
                  addition.measurement = \"100 ms\"\nrelease.t310 = \"100 ms\"\nmaster.rrc.inactivity = \"700 ms\"\n\
-                 secondary.pdcp.t_reordering = \"{t_reordering}\"\n"
+                 secondary.rlc.t_reassembly = \"5 ms\"\nsecondary.pdcp.t_reordering = \"{t_reordering}\"\n"
             );
             let mut less = if sleeps { vec![] } else { vec![("master", "drx"), ("secondary", "drx")] };
             less.extend(matches!(place, Place::AmongCells).then_some(("conditions", "ci")));

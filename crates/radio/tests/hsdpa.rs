@@ -47,7 +47,7 @@ fn cell(config: &Config, users: u16) -> Hsdpa {
 fn any_config() -> impl Strategy<Value = Config> {
     (
         (-25.0..25.0f64, 1u8..13, 5u8..16, 1u8..5, prop::sample::select(vec![None, Some(0.0), Some(0.3), Some(0.9)])),
-        (1u8..9, 1u8..10, 1u8..9, prop::sample::select(vec!["none", "chase", "incremental-redundancy"])),
+        (1u8..9, 5u8..10, 1u8..9, prop::sample::select(vec!["none", "chase", "incremental-redundancy"])),
         (0u32..40, 1u32..50, 1u32..20, 8u32..100, prop::option::of(1u8..31)),
         prop::sample::select(vec!["round-robin", "maximum-ci", "proportional-fair"]),
         (1u8..33, 1u32..100, 1u32..80, 0u32..30, 2u32..12),

@@ -34,7 +34,7 @@ fn any_config() -> impl Strategy<Value = Config> {
     let presets = ["hspa-plus-21", "hspa-plus-42", "hspa-cat10-eul", "hspa-cat10-eul-2m"];
     (
         (prop::sample::select(presets.to_vec()), -25.0..30.0f64, 1u8..5, 5u8..16, 1u8..3),
-        (1u8..9, 1u8..10, 1u8..9, 1u8..33, 1u32..100),
+        (1u8..9, 5u8..10, 1u8..9, 1u8..33, 1u32..100),
         (100u32..1504, 0u32..40, 1u32..50, 1u32..20, prop::option::of(1u8..31)),
         (prop::sample::select(vec![0.0, 0.1, 0.5, 0.9]), 1u8..6, any::<bool>(), 1u8..5, 0u32..40),
         (400u32..3000, 5u32..60, 1u32..40, 300u32..3000, 2u32..12),
@@ -380,6 +380,8 @@ fn values_that_make_no_sense_name_their_key() {
         ("hspa-plus-21", "mobile.category = 0", "mobile.category", "1 to 14"),
         ("hspa-cat10-eul", "mobile.category = 14", "mobile.category", "mac-ehs"),
         ("hspa-plus-21", "cell.carriers = 2", "cell.carriers", "21 to 24"),
+        ("hspa-cat10-eul", "downlink.harq.processes = 9", "downlink.harq.processes", "1 to 8 (3 bits of HS-SCCH"),
+        ("hspa-cat10-eul", "downlink.harq.round_trip = 1", "downlink.harq.round_trip", "TS 25.211 §7.7"),
         ("hspa-plus-42", "cell.carriers = 3", "cell.carriers", "at most 2"),
         ("hspa-plus-42", "cell.carriers = 0", "cell.carriers", "above zero"),
         ("hspa-plus-21", "downlink.pdu = \"1504 B\"", "downlink.pdu", "at most 1503 B"),

@@ -152,8 +152,13 @@ fn a_voice_bearer_that_no_packet_uses_is_refused() {
         ("voice = { discard = \"100 ms\", t_reordering = \"50 ms\" }", "voice.dscp", "voice.ports"),
         ("voice = { dscp = [64], discard = \"100 ms\", t_reordering = \"50 ms\" }", "voice.dscp", "0 to 63"),
         ("voice = { ports = [[9, 8]], discard = \"100 ms\", t_reordering = \"50 ms\" }", "voice.ports", "first"),
-        ("voice = { dscp = [46], discard = \"30 ms\", t_reordering = \"50 ms\" }", "voice.discard", "drx.long"),
-        ("voice = { dscp = [46], discard = \"100 ms\", t_reordering = \"5 s\" }", "voice.t_reordering", "1.6 s"),
+        ("voice = { dscp = [46], discard = \"30 ms\", t_reordering = \"50 ms\" }", "voice.discard", "discardTimer"),
+        (
+            "drx.long = \"80 ms\"\nvoice = { dscp = [46], discard = \"50 ms\", t_reordering = \"50 ms\" }",
+            "voice.discard",
+            "drx.long",
+        ),
+        ("voice = { dscp = [46], discard = \"100 ms\", t_reordering = \"5 s\" }", "voice.t_reordering", "1600 ms"),
     ];
     for (more, key, text) in cases {
         let error = Lte::new(&config::<Config>("lte-10mhz", more, &[]), 1, Seed::new(1), "cell").expect_err(more);

@@ -238,7 +238,7 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("coverage.downlink_repetitions = [1, 8, 100]", "coverage.downlink_repetitions", "TS 36.213 Table 16.4.1.3-2"),
         ("coverage.uplink_repetitions = [1, 8, 256]", "coverage.uplink_repetitions", "TS 36.213 Table 16.5.1.1-3"),
         ("coverage.preamble_repetitions = [1, 8, 3]", "coverage.preamble_repetitions", "NPRACH-ConfigSIB-NB"),
-        ("coverage.preamble_repetitions = [128, 8, 8]", "coverage.random_access_period", "5.6 ms"),
+        ("coverage.preamble_repetitions = [128, 128, 128]", "coverage.random_access_period", "5.6 ms"),
         (
             "coverage.random_access_period = [\"50 ms\", \"80 ms\", \"80 ms\"]",
             "coverage.random_access_period",
@@ -248,6 +248,10 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("rrc.release_assistance = \"after-uplink\"\nrrc.release = \"20 s\"", "rrc.release", "rrc.inactivity"),
         ("rlc.t_poll_retransmit = \"30 s\"", "rlc.t_poll_retransmit", "T-PollRetransmit-NB"),
         ("rlc.max_retx = 5", "rlc.max_retx", "TS 36.331"),
+        ("mobile.processing = \"20 ms\"", "mobile.processing", "TS 36.213 §16.4.2"),
+        ("rrc.paging = \"640 ms\"", "rrc.paging", "1280, 2560, 5120 or 10240 ms"),
+        ("coverage.downlink_repetitions = [128, 8, 1]", "coverage.downlink_repetitions", "no fewer in a level"),
+        ("coverage.uplink_repetitions = [1, 32, 16]", "coverage.uplink_repetitions", "TS 36.300 §23.7b"),
         ("carrier.target_bler = 0.7", "carrier.target_bler", "0.5"),
         ("rrc.power_saving.psm = { active = \"2 h\", update = \"1 h\" }", "rrc.power_saving.psm.update", "active"),
     ];

@@ -61,8 +61,8 @@ fn delays_of_isolated_packets_are_those_of_the_timeline() {
             ("FDD-30kHz", _) => ("20 MHz\"\ncell.spacing = \"30 kHz".to_owned(), String::new()),
             (_, Some(named)) => {
                 let special = &named.periods[0];
-                let (down, up) = (special.downlink_symbols, special.uplink_symbols);
-                let tdd = format!("{{ pattern = \"{pattern}\", special_downlink = {down}, special_uplink = {up} }}");
+                let down = special.downlink_symbols;
+                let tdd = format!("{{ pattern = \"{pattern}\", special_downlink = {down} }}");
                 ("100 MHz\"\ncell.spacing = \"30 kHz".to_owned(), format!("cell.tdd = {tdd}\n"))
             }
             _ => panic!("{line}"),
@@ -119,15 +119,14 @@ fn pings_in_step_with_the_requests_see_a_sawtooth() {
         let delays = outcome.delays(&packets);
         delays.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>()
     };
-    let default = "cell.tdd = { pattern = \"DDDDDDSUUU\", special_downlink = 8, special_uplink = 0 }";
+    let default = "cell.tdd = { pattern = \"DDDDDDSUUU\", special_downlink = 8 }";
     let steps = up(default);
     let falls = steps.iter().filter(|step| (**step + 1.0).abs() < 1e-6).count();
     let jumps: Vec<usize> = (0..steps.len()).filter(|index| steps[*index] > 0.0).collect();
     assert!(jumps.iter().all(|index| (15.0..=20.0).contains(&steps[*index])), "{steps:?}");
     assert!(falls + jumps.len() == steps.len(), "{steps:?}");
     assert!(jumps.windows(2).all(|pair| (15..=20).contains(&(pair[1] - pair[0]))), "{jumps:?}");
-    let often =
-        "cell.tdd = { pattern = \"DDDSU\", special_downlink = 10, special_uplink = 2 }\nuplink.sr_period = \"2.5 ms\"";
+    let often = "cell.tdd = { pattern = \"DDDSU\", special_downlink = 10 }\nuplink.sr_period = \"2.5 ms\"";
     assert!(up(often).iter().all(|step| step.abs() < 3.0));
 }
 
@@ -177,8 +176,8 @@ fn negative_feedback_is_not_mistaken_in_the_uplink() {
 #[test]
 fn pdcp_gives_up_what_the_rlc_brings_too_late() {
     // A packet that is sent again after a status report takes longer than 1 ms of t-Reordering.
-    let more =
-        "downlink.bler = 0.3\nharq.nack_to_ack = 0.2\npdcp.t_reordering = \"1 ms\"\npdcp.queue.bytes = \"100 MB\"";
+    let more = "downlink.bler = 0.3\nharq.nack_to_ack = 0.2\nrlc.t_reassembly = \"0 ms\"
+        pdcp.t_reordering = \"1 ms\"\npdcp.queue.bytes = \"100 MB\"";
     let outcome = run(&plain("nr-n28-fdd-20mhz", more), 1, &burst(3000, Direction::Down, 1400), Span::from_secs(100));
     assert!(!outcome.dropped.is_empty() && outcome.dropped.len() + outcome.departures.len() == 3000);
     assert!(outcome.departures.iter().map(|(_, out)| out.packet.id).is_sorted());
@@ -348,29 +347,35 @@ fn a_blocked_signal_has_a_lower_rate() {
 
 #[test]
 fn parameters_that_the_standard_does_not_have_are_refused() {
-    let pattern =
-        |pattern: &str| format!("cell.tdd = {{ pattern = \"{pattern}\", special_downlink = 10, special_uplink = 2 }}");
+    let pattern = |pattern: &str| format!("cell.tdd = {{ pattern = \"{pattern}\", special_downlink = 10 }}");
     let cases = [
         ("cell.bandwidth = \"7 MHz\"".to_owned(), "cell.bandwidth", "TS 38.101-1 Table 5.3.2-1"),
         ("cell.bandwidth = \"100 MHz\"\ncell.spacing = \"15 kHz\"".to_owned(), "cell.bandwidth", "or 50 MHz at 15 kHz"),
         ("cell.spacing = \"60 kHz\"".to_owned(), "cell.spacing", "15 or 30 kHz"),
         ("cell.spacing = \"120 kHz\"\ncell.bandwidth = \"40 MHz\"".to_owned(), "cell.bandwidth", "400 MHz at 120 kHz"),
+        (pattern("DDDDD"), "cell.tdd.pattern", "a pattern with a U slot"),
         (pattern("DDDDS"), "cell.tdd.pattern", "a pattern with a U slot"),
         (pattern("DDUDU"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
         (pattern("DDSSU"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
         (pattern("DDDDDDDDDDDDDDDDDDSU"), "cell.tdd.pattern", "dl-DataToUL-ACK"),
-        ("cell.tdd.special_downlink = 13".to_owned(), "cell.tdd.special_downlink", "14 symbols"),
         (pattern("DDDDSU"), "cell.tdd.pattern", "TS 38.213 §11.1"),
-        (
-            "cell.tdd = { pattern = \"DDDSU\", special_downlink = 200, special_uplink = 100 }".to_owned(),
-            "cell.tdd.special_downlink",
-            "13",
-        ),
-        ("cell.tdd.special_uplink = 14".to_owned(), "cell.tdd.special_uplink", "13"),
+        ("cell.tdd = { pattern = \"DDDSU\", special_downlink = 200 }".to_owned(), "cell.tdd.special_downlink", "13"),
         (pattern("DDDUU"), "cell.tdd.special_downlink", "no S slot"),
-        ("rlc.t_reassembly = \"210 ms\"".to_owned(), "rlc.t_reassembly", "at most 200 ms"),
-        ("rlc.t_status_prohibit = \"3 s\"".to_owned(), "rlc.t_status_prohibit", "at most 2400 ms"),
-        ("rlc.t_poll_retransmit = \"5 s\"".to_owned(), "rlc.t_poll_retransmit", "at most 4 s"),
+        ("rlc.t_reassembly = \"210 ms\"".to_owned(), "rlc.t_reassembly", "110 to 200 in steps of 10 ms (T-Reassembly"),
+        ("rlc.t_reassembly = \"21 ms\"".to_owned(), "rlc.t_reassembly", "0 to 100 in steps of 5"),
+        ("rlc.t_poll_retransmit = \"7 ms\"".to_owned(), "rlc.t_poll_retransmit", "1 to 4, 5 to 250 in steps of 5"),
+        ("rlc.t_status_prohibit = \"200 ms\"".to_owned(), "rlc.t_status_prohibit", "at most `rlc.t_poll_retransmit`"),
+        ("rrc.paging = \"1.2 s\"".to_owned(), "rrc.paging", "320, 640, 1280 or 2560 ms"),
+        ("drx.long = \"333 ms\"".to_owned(), "drx.long", "drx-LongCycleStartOffset, TS 38.331"),
+        ("uplink.retx_bsr = \"21 ms\"".to_owned(), "uplink.retx_bsr", "retxBSR-Timer, TS 38.331"),
+        ("mobile.cqi_period = \"7 ms\"".to_owned(), "mobile.cqi_period", "CSI-ReportPeriodicityAndOffset"),
+        ("pdcp.discard = \"600 ms\"".to_owned(), "pdcp.discard", "discardTimer, TS 38.331"),
+        ("pdcp.t_reordering = \"15 ms\"".to_owned(), "pdcp.t_reordering", "at least `rlc.t_reassembly`"),
+        ("pdcp.t_reordering = \"210 ms\"".to_owned(), "pdcp.t_reordering", "100 to 300 in steps of 20"),
+        ("cell.k1 = 1\nmobile.processing = \"30 ms\"".to_owned(), "mobile.processing", "`cell.k1`"),
+        ("cell.k2 = 33".to_owned(), "cell.k2", "1 to 32 (with `cell.spacing = \"30 kHz\"`, k2 of TS 38.331"),
+        ("rlc.t_status_prohibit = \"3 s\"".to_owned(), "rlc.t_status_prohibit", "or 2400 ms (T-StatusProhibit"),
+        ("rlc.t_poll_retransmit = \"5 s\"".to_owned(), "rlc.t_poll_retransmit", "or 4000 ms (T-PollRetransmit"),
         ("pdcp.sequence_bits = 12".to_owned(), "pdcp.sequence_bits", "TS 38.323 §5.2.1"),
         ("cell.k1 = 0".to_owned(), "cell.k1", "1 to 15"),
         ("cell.processing = \"700 us\"".to_owned(), "cell.processing", "whole slots"),
@@ -379,7 +384,7 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("uplink.modulation = \"16qam\"".to_owned(), "uplink.modulation", "64qam or 256qam"),
         ("rlc.sequence_bits = 10".to_owned(), "rlc.sequence_bits", "12 or 18"),
         ("rlc.poll_pdu = 5".to_owned(), "rlc.poll_pdu", "TS 38.331"),
-        ("pdcp.t_reordering = \"4 s\"".to_owned(), "pdcp.t_reordering", "at most 3 s"),
+        ("pdcp.t_reordering = \"4 s\"".to_owned(), "pdcp.t_reordering", "1000 to 3000 in steps of 250"),
         ("pdcp.discard = \"150 ms\"".to_owned(), "pdcp.discard", "drx.long"),
         ("drx.on = \"1 ms\"".to_owned(), "drx.on", "TDD pattern"),
         ("rrc.inactive.resume = \"1 s\"".to_owned(), "rrc.inactive.resume", "rrc.promotion"),
@@ -530,7 +535,11 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("nr-n261-400mhz", String::new(), vec![]),
         ("nr-n41-100mhz", unacknowledged.to_owned(), vec!["rlc"]),
         ("nr-n28-fdd-20mhz", "rlc.max_retx = 1\nrlc.sequence_bits = 12\n".to_owned(), vec!["rrc"]),
-        ("nr-n78-low-latency", "cell.bandwidth = \"5 MHz\"\npdcp.t_reordering = \"5 ms\"\n".to_owned(), vec![]),
+        (
+            "nr-n78-low-latency",
+            "cell.bandwidth = \"5 MHz\"\nrlc.t_reassembly = \"5 ms\"\npdcp.t_reordering = \"5 ms\"\n".to_owned(),
+            vec![],
+        ),
         (
             "nr-n41-100mhz",
             "uplink.prescheduling = { interval = \"5 ms\", bytes = \"100 B\" }\n".to_owned(),

@@ -16,7 +16,7 @@ import polars as pl
 import airpath
 
 FOLDER = Path(__file__).parent
-AWAKE = {"bearer.conditions.ci": "40 dB", "bearer.drx.inactivity": "1 h", "bearer.rrc.inactivity": "1 h"}
+AWAKE = {"bearer.conditions.ci": "40 dB", "bearer.drx": False, "bearer.rrc.inactivity": "1 h"}
 """A mobile near the cell that never sleeps."""
 BEGIN_MS = 2000
 """When the recording begins, after the begin of the saturation."""

@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
+use crate::enumeration::Enumeration;
 use crate::error::{ModelError, ValueError, range, within_an_hour};
-use crate::ofdma::config::{milliseconds, pdcp};
+use crate::ofdma::config::{Values, milliseconds, pdcp};
 use crate::ofdma::{self, Parameters, Technology};
 use crate::{conditions, lte, nr};
 
@@ -116,10 +117,12 @@ fn is_default(conditions: &conditions::Config) -> bool {
     *conditions == conditions::Config::default()
 }
 
-/// TimeToTrigger (TS 36.331 §6.3.5), in milliseconds.
-const TIMES_TO_TRIGGER: [u64; 16] = [0, 40, 64, 80, 100, 128, 160, 256, 320, 480, 512, 640, 1024, 1280, 2560, 5120];
-/// t310 (RLF-TimersAndConstants, TS 38.331 §6.3.2), in milliseconds.
-const T310: [u64; 9] = [0, 50, 100, 200, 500, 1000, 2000, 4000, 6000];
+static TIME_TO_TRIGGER: Enumeration = Enumeration::millis(
+    &[0, 40, 64, 80, 100, 128, 160, 256, 320, 480, 512, 640, 1024, 1280, 2560, 5120],
+    "TimeToTrigger, TS 36.331 §6.3.5",
+);
+static T310: Enumeration =
+    Enumeration::millis(&[0, 50, 100, 200, 500, 1000, 2000, 4000, 6000], "t310, TS 38.331 §6.3.2");
 /// The lowest and the highest value of SINR-Range (TS 38.331 §6.3.2), in decibels.
 const SINR_RANGE: [f64; 2] = [-23.0, 40.0];
 
@@ -131,7 +134,7 @@ impl Config {
         let secondary = nr::Config { conditions: self.conditions_of(CellGroup::Secondary), ..self.secondary.clone() };
         let mut master = master.parameters().map_err(|error| self.error_in(CellGroup::Master, error))?;
         let mut secondary = secondary.parameters().map_err(|error| self.error_in(CellGroup::Secondary, error))?;
-        pdcp(self.secondary.pdcp.discard, None, self.master.drx.as_ref())
+        pdcp(self.secondary.pdcp.discard, None, self.master.drx.as_ref(), &Values::NR)
             .map_err(|error| self.error_in(CellGroup::Secondary, error))?;
         // The PDCP above both cells reorders.
         secondary.pdcp.reordering = None;
@@ -190,6 +193,12 @@ impl Config {
         let mode = "\"acknowledged\": EN-DC without acknowledgements is not modelled";
         left_out(matches!(master.rlc, lte::Rlc::Acknowledged(_)), "master.rlc.mode", mode)?;
         left_out(matches!(secondary.rlc, nr::Rlc::Acknowledged(_)), "secondary.rlc.mode", mode)?;
+        let released_after = master.rrc.as_ref().map(|rrc| rrc.inactivity);
+        let listens_for = secondary.drx.as_ref().map(|drx| drx.inactivity);
+        let begins = released_after.zip(listens_for).is_none_or(|(released, listens)| listens < released);
+        let drx = "shorter than `master.rrc.inactivity`: otherwise the connection is released before DRX begins (TS \
+                   38.321 §5.7); `secondary.drx = false` is a cell without DRX";
+        left_out(begins, "secondary.drx.inactivity", drx)?;
         addition.check()?;
         release.check(addition.threshold)?;
         uplink.check()?;
@@ -203,11 +212,7 @@ impl Addition {
         within_an_hour(self.measurement, table, "measurement")?;
         milliseconds(self.measurement_period, table, "measurement_period")?;
         sinr(self.threshold, SINR_RANGE[1], table, "-23 to 40 dB (SINR-Range, TS 38.331 §6.3.2)")?;
-        if !TIMES_TO_TRIGGER.map(Span::from_millis).contains(&self.time_to_trigger) {
-            let expected = "0, 40, 64, 80, 100, 128, 160, 256, 320, 480, 512, 640, 1024, 1280, 2560 or 5120 ms \
-                            (TimeToTrigger, TS 36.331 §6.3.5)";
-            return Err(range(table, "time_to_trigger", expected));
-        }
+        TIME_TO_TRIGGER.check_span(self.time_to_trigger, table, "time_to_trigger")?;
         within_an_hour(self.preparation, table, "preparation")?;
         within_an_hour(self.reconfiguration, table, "reconfiguration")
     }
@@ -217,11 +222,7 @@ impl Release {
     fn check(&self, addition: Decibel) -> Result<(), ValueError> {
         let expected = "-23 dB (SINR-Range, TS 38.331 §6.3.2) to `addition.threshold`";
         sinr(self.threshold, addition.get(), "release", expected)?;
-        if T310.map(Span::from_millis).contains(&self.t310) {
-            return Ok(());
-        }
-        let expected = "0, 50, 100, 200, 500, 1000, 2000, 4000 or 6000 ms (t310, TS 38.331 §6.3.2)";
-        Err(range("release", "t310", expected))
+        T310.check_span(self.t310, "release", "t310")
     }
 }
 

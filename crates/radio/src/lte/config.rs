@@ -2,7 +2,7 @@
 
 mod check;
 
-pub(crate) use check::{check_rlc, check_sr_period};
+pub(crate) use check::{check_processing, check_reports, check_rlc, check_sr_period};
 
 use airpath_core::{Bytes, Decibel, Frequency, Probability, Span};
 use airpath_link::queue::Queue;
@@ -135,7 +135,8 @@ pub struct Acknowledged {
     pub max_retx: u8,
     /// t-Reordering: how long the receiver waits for HARQ before it takes a PDU for lost.
     pub t_reordering: Span,
-    /// t-StatusProhibit: the shortest time between two status reports.
+    /// t-StatusProhibit: the shortest time between two status reports. Not longer than
+    /// `t_poll_retransmit`.
     pub t_status_prohibit: Span,
 }
 

@@ -83,11 +83,13 @@ pub struct Mobile {
     /// Whether it can send and receive at the same time: `full`, or `half` with a subframe between
     /// the two (type B, TS 36.211 §6.2.5).
     pub duplex: Duplex,
-    /// How often it reports its CQI: whole milliseconds.
+    /// How often it reports its CQI: 2, 5, 10, 20, 32, 40, 64, 80, 128 or 160 ms (TS 36.213 Table
+    /// 7.2.2-1A).
     pub cqi_period: Span,
     /// From what a report is about to the subframe that can use it.
     pub cqi_delay: Span,
-    /// From the end of a block to when the mobile passes on the packets in it.
+    /// From the end of a block to when the mobile has decoded it, and passes on the packets in it:
+    /// at most 3 ms, before its feedback (TS 36.213 §10.2).
     pub processing: Span,
 }
 

@@ -79,12 +79,13 @@ pub struct Mobile {
     /// Its category: `nb1` has blocks of at most 680 bits downwards and 1000 bits upwards, `nb2` of
     /// 2536 (TS 36.306 §4.1C).
     pub category: Category,
-    /// From the end of a block to when the mobile passes on the packets in it.
+    /// From the end of a block to when the mobile has decoded it, and passes on the packets in it:
+    /// at most 12 ms, when its acknowledgement goes (TS 36.213 §16.4.2).
     pub processing: Span,
 }
 
-/// The coverage levels. A mobile has the first level whose `lowest` is not above its SINR, or the
-/// last one.
+/// The coverage levels, with no fewer repetitions in a worse one. A mobile has the first level
+/// whose `lowest` is not above its SINR, or the last one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Coverage {
@@ -145,7 +146,8 @@ pub struct Uplink {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rlc {
-    /// t-PollRetransmit: how long a poll waits for its report.
+    /// t-PollRetransmit: how long a poll waits for its report (T-PollRetransmit-NB, TS 36.331
+    /// §6.7.3).
     pub t_poll_retransmit: Span,
     /// maxRetxThreshold: the radio link has failed when a PDU was to be sent again this often.
     pub max_retx: u8,
@@ -166,7 +168,7 @@ pub struct Rrc {
     pub release_assistance: ReleaseAssistance,
     /// With release assistance: from the last block to the release.
     pub release: Span,
-    /// The paging cycle of an idle mobile.
+    /// The paging cycle of an idle mobile: 1.28, 2.56, 5.12 or 10.24 s (TS 36.331 §6.7.3).
     pub paging: Span,
     /// Extended DRX and the power saving mode of an idle mobile.
     #[serde(skip_serializing_if = "Option::is_none")]

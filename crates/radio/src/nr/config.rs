@@ -103,13 +103,10 @@ pub struct Tdd {
     /// The slots of one or two patterns, such as `DDDSU`: D downlink, U uplink, S special. Their
     /// duration divides 20 ms (TS 38.213 §11.1).
     pub pattern: String,
-    /// Symbols of a special slot towards the mobiles: 0 to 13. It carries data from 8 on. Default:
-    /// 0.
+    /// Symbols of a special slot towards the mobiles: 0 to 13. It carries data from 8 on; feedback
+    /// and requests of the mobiles use U slots. Default: 0.
     #[serde(default)]
     pub special_downlink: u8,
-    /// Symbols of a special slot from the mobiles: 0 to 13. They carry no data. Default: 0.
-    #[serde(default)]
-    pub special_uplink: u8,
 }
 
 /// The RLC of a bearer.
@@ -140,9 +137,10 @@ pub struct Acknowledged {
     /// maxRetxThreshold: the radio link has failed when a packet was to be sent again this often.
     pub max_retx: u8,
     /// t-Reassembly: how long the receiver waits for HARQ before it takes a packet for lost. At
-    /// most 200 ms.
+    /// most 200 ms, and not longer than `pdcp.t_reordering`.
     pub t_reassembly: Span,
-    /// t-StatusProhibit: the shortest time between two status reports.
+    /// t-StatusProhibit: the shortest time between two status reports. Not longer than
+    /// `t_poll_retransmit`.
     pub t_status_prohibit: Span,
 }
 
@@ -183,8 +181,8 @@ pub struct Rrc {
     pub inactivity: Span,
     /// From idle to connected, random access and signalling included: all data waits.
     pub promotion: Span,
-    /// The paging cycle of an idle or inactive mobile: what comes for it waits for its occasion
-    /// first.
+    /// The paging cycle of an idle or inactive mobile: 320, 640, 1280 or 2560 ms (TS 38.331
+    /// §6.3.2). What comes for it waits for its occasion first.
     pub paging: Span,
     /// How long it takes to establish the connection again after a radio link failure.
     pub re_establishment: Span,

@@ -1,6 +1,7 @@
 //! The parameters that a scenario writes in the same way for LTE and NR.
 
 mod check;
+mod values;
 
 use airpath_core::{Bytes, Decibel, Probability, Span};
 use schemars::JsonSchema;
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::paging::PowerSaving;
 use crate::common::link_adaptation::Combining;
-pub(crate) use check::{carriers, milliseconds, no_configured_grant, outer_loop, pdcp, timer, within};
+pub(crate) use check::{RlcTimers, carriers, check_transmissions, milliseconds, no_configured_grant, outer_loop, pdcp};
+pub(crate) use values::{MAX_RETX, Values};
 
 /// Other users of the cell, who take resource blocks and are not simulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,11 +38,14 @@ pub struct Mobile {
     pub layers: u8,
     /// The highest modulation that it receives: `64qam` or `256qam`.
     pub modulation: DownlinkModulation,
-    /// How often it reports its CQI: whole milliseconds.
+    /// How often it reports its CQI: in LTE a period of TS 36.213 Tables 7.2.2-1A (FDD) and
+    /// 7.2.2-1C (TDD), in NR 4, 5, 8, 10, 16, 20, 40, 80, 160 or 320 slots (TS 38.331 §6.3.2).
     pub cqi_period: Span,
     /// From what a report is about to the subframe that can use it.
     pub cqi_delay: Span,
-    /// From the end of a subframe to when the mobile passes on the packets in it.
+    /// From the end of a subframe to when the mobile has decoded it, and passes on the packets in
+    /// it. That is before its feedback: at most 3 ms in LTE (TS 36.213 §10.2), in NR the slots of
+    /// K1 less two symbols (TS 38.214 §5.3).
     pub processing: Span,
     /// Whether it can send and receive at the same time: `full`, or with frequency division duplex
     /// also `half` (type A, TS 36.211 §6.2.5, TS 38.213 §17.2). Default: `full`.
@@ -148,9 +153,11 @@ pub struct Uplink {
     /// Grants that mobiles have with the connection, in place of requests. NR only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configured_grant: Option<ConfiguredGrant>,
-    /// periodicBSR-Timer: how often a mobile with grants reports its buffer.
+    /// periodicBSR-Timer: how often a mobile with grants reports its buffer (TS 36.331 §6.3.2, TS
+    /// 38.331 §6.3.2).
     pub periodic_bsr: Span,
-    /// retxBSR-Timer: after what time without a grant a mobile with data requests again.
+    /// retxBSR-Timer: after what time without a grant a mobile with data requests again (TS 36.331
+    /// §6.3.2, TS 38.331 §6.3.2).
     pub retx_bsr: Span,
     /// Random access, in place of a scheduling request that stays without an answer.
     pub random_access: RandomAccess,
@@ -188,25 +195,28 @@ pub struct ConfiguredGrant {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomAccess {
-    /// Period of the PRACH: whole milliseconds.
+    /// Period of the PRACH: 1, 2, 5, 10 or 20 ms (TS 36.211 Table 5.7.1-2), in NR also 40, 80 or
+    /// 160 ms (TS 38.211 §6.3.3.2).
     pub period: Span,
     /// From the subframe of the preamble to that of the first message of the mobile, with a buffer
     /// status report.
     pub message: Span,
 }
 
-/// Discontinuous reception (TS 36.321 §5.7, TS 38.321 §5.7). Times are whole milliseconds.
+/// Discontinuous reception (TS 36.321 §5.7, TS 38.321 §5.7). Times are those that TS 36.331 §6.3.2
+/// and TS 38.331 §6.3.2 list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Drx {
     /// onDurationTimer: how long the mobile listens in each cycle.
     pub on: Span,
-    /// drx-InactivityTimer: how long it listens after an assignment or a grant of new data.
+    /// drx-InactivityTimer: how long it listens after an assignment or a grant of new data. Shorter
+    /// than the `inactivity` of the RRC.
     pub inactivity: Span,
     /// shortDRX-Cycle, which comes first after activity. Without it, the long cycle follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<Span>,
-    /// drxShortCycleTimer: the number of short cycles before the long one.
+    /// drxShortCycleTimer: the number of short cycles before the long one, 1 to 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_count: Option<u32>,
     /// longDRX-Cycle.
@@ -221,7 +231,8 @@ pub struct Rrc {
     pub inactivity: Span,
     /// From idle to connected, random access and signalling included: all data waits.
     pub promotion: Span,
-    /// The paging cycle of an idle mobile: what comes for it waits for its occasion first.
+    /// The paging cycle of an idle mobile: 320, 640, 1280 or 2560 ms (TS 36.331 §6.3.2). What comes
+    /// for it waits for its occasion first.
     pub paging: Span,
     /// How long it takes to establish the connection again after a radio link failure.
     pub re_establishment: Span,

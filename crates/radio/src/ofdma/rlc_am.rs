@@ -463,6 +463,3 @@ impl Receiver {
         (self.is_triggered, self.is_held_back) = (true, true);
     }
 }
-
-/// The longest time for which one of the RLC's timers may run.
-pub const LONGEST_TIMER: Span = Span::from_secs(4);

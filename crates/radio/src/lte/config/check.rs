@@ -4,51 +4,64 @@ use airpath_core::Span;
 
 use super::{Acknowledged, Cell, Config, Rlc, Tdd, Voice};
 use crate::common::slots::{Occasions, SlotPattern};
-use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
+use crate::enumeration::Enumeration;
+use crate::error::{ValueError, above_zero, at_most, between, range, within_an_hour};
 use crate::lte::{tables, tdd};
 use crate::ofdma::ConfigError;
 use crate::ofdma::config::{
-    Background, UplinkModulation, carriers, milliseconds, no_configured_grant, outer_loop, pdcp, timer, within,
+    Background, RlcTimers, UplinkModulation, Values, carriers, no_configured_grant, outer_loop, pdcp,
 };
-use crate::ofdma::rlc_am::LONGEST_TIMER;
 
 impl Config {
     /// Refuses what makes no sense.
     pub(in crate::lte) fn check(&self) -> Result<(), ConfigError> {
         self.cell.check()?;
         carriers(self.cell.carriers, MAX_CARRIERS, self.mobile.duplex)?;
-        self.mobile.check(2, self.cell.tdd.is_some())?;
-        let processes = self.cell.tdd.map_or(FDD_PROCESSES, |tdd| tdd.processes().downlink);
-        within(self.harq.processes, processes, "harq", "processes")?;
+        self.mobile.check((2, "UE categories 2 to 5, TS 36.306 Table 4.1-1"), self.cell.tdd.is_some())?;
+        check_reports(self.mobile.cqi_period, self.cell.tdd.is_some())?;
+        check_processing(self.mobile.processing)?;
+        self.check_processes()?;
         self.harq.check()?;
         check_sr_period(self.uplink.sr_period)?;
         if let Some(tdd) = self.cell.tdd {
             check_requests(self.uplink.sr_period, &tdd.pattern())?;
         }
         let modulations = [UplinkModulation::Qam16, UplinkModulation::Qam64];
-        self.uplink.check(modulations, "16qam or 64qam (TS 36.306 Table 4.1-2)")?;
+        self.uplink.check(modulations, "16qam or 64qam (TS 36.306 Table 4.1-2)", &Values::LTE)?;
         no_configured_grant(&self.uplink)?;
         check_rlc(&self.rlc)?;
+        if let Some(rrc) = &self.rrc {
+            rrc.check(&Values::LTE)?;
+        }
         if let Some(drx) = &self.drx {
-            drx.check()?;
+            drx.check(self.rrc.as_ref().map(|rrc| rrc.inactivity), &Values::LTE)?;
             if self.cell.tdd.is_some() && drx.on < FRAME {
                 let expected =
                     "at least 10 ms with TDD, a frame: otherwise the mobile may never listen in a D subframe";
                 return Err(range("drx", "on", expected).into());
             }
         }
-        pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref())?;
+        pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref(), &Values::LTE)?;
         if let Some(voice) = &self.voice {
             self.check_voice(voice)?;
-        }
-        if let Some(rrc) = &self.rrc {
-            rrc.check()?;
         }
         Ok(self.conditions.refuse_fading()?)
     }
 }
 
 impl Config {
+    fn check_processes(&self) -> Result<(), ValueError> {
+        let (most, clause) = match self.cell.tdd {
+            None => (FDD_PROCESSES, "TS 36.213 §7".to_owned()),
+            Some(tdd) => {
+                let configuration = tdd.configuration;
+                let clause = format!("with `cell.tdd.configuration = {configuration}`, TS 36.213 Table 7-1");
+                (tdd.processes().downlink, clause)
+            }
+        };
+        between(self.harq.processes.into(), [1, most.into()], "harq", "processes", clause)
+    }
+
     fn check_voice(&self, voice: &Voice) -> Result<(), ValueError> {
         if voice.dscp.iter().any(|dscp| *dscp > 63) {
             return Err(range("voice", "dscp", "values of 0 to 63 (RFC 2474 §3)"));
@@ -60,7 +73,8 @@ impl Config {
             let expected = "a value, or ranges in `voice.ports`: otherwise no packet uses the bearer";
             return Err(range("voice", "dscp", expected));
         }
-        milliseconds(voice.discard, "voice", "discard")?;
+        let values = &Values::LTE;
+        values.discard.check_span(voice.discard, "voice", "discard")?;
         if self.drx.as_ref().is_some_and(|drx| voice.discard <= drx.long) {
             let expected = "longer than `drx.long`: otherwise packets are dropped before the mobile listens";
             return Err(range("voice", "discard", expected));
@@ -79,10 +93,27 @@ const FRAME: Span = Span::from_millis(10);
 
 /// Refuses a period of scheduling requests that LTE does not have.
 pub(crate) fn check_sr_period(period: Span) -> Result<(), ValueError> {
-    if [1, 2, 5, 10, 20, 40, 80].map(Span::from_millis).contains(&period) {
+    static PERIODS: Enumeration = Enumeration::millis(&[1, 2, 5, 10, 20, 40, 80], "TS 36.213 Table 10.1.5-1");
+    PERIODS.check_span(period, "uplink", "sr_period")
+}
+
+/// Refuses a period of CQI reports that LTE does not have.
+pub(crate) fn check_reports(period: Span, is_tdd: bool) -> Result<(), ValueError> {
+    static FDD: Enumeration =
+        Enumeration::millis(&[2, 5, 10, 20, 32, 40, 64, 80, 128, 160], "TS 36.213 Table 7.2.2-1A");
+    static TDD: Enumeration =
+        Enumeration::millis(&[1, 5, 10, 20, 40, 80, 160], "with `cell.tdd`, TS 36.213 Table 7.2.2-1C");
+    let periods = if is_tdd { &TDD } else { &FDD };
+    periods.check_span(period, "mobile", "cqi_period")
+}
+
+/// Refuses a mobile that decodes a block after the feedback to it.
+pub(crate) fn check_processing(processing: Span) -> Result<(), ValueError> {
+    if processing <= tables::TTI * 3 {
         return Ok(());
     }
-    Err(range("uplink", "sr_period", "1, 2, 5, 10, 20, 40 or 80 ms (TS 36.213 Table 10.1.5-1)"))
+    let expected = "at most 3 ms: the feedback to a block goes four subframes after it (TS 36.213 §10.2)";
+    Err(range("mobile", "processing", expected))
 }
 
 /// Refuses a period of scheduling requests without occasions that all are in uplink subframes.
@@ -126,7 +157,7 @@ impl Cell {
         if let Some(tdd) = self.tdd {
             tdd.check()?;
         }
-        within(self.control_symbols, 3, "cell", "control_symbols")?;
+        between(self.control_symbols.into(), [1, 3], "cell", "control_symbols", "CFI, TS 36.212 §5.3.4")?;
         at_most(self.pucch_blocks.into(), u64::from(channel.resource_blocks) - 1, "cell", "pucch_blocks")?;
         above_zero(self.users_per_tti > 0, "cell", "users_per_tti")?;
         if self.processing > Span::from_millis(3) {
@@ -142,12 +173,10 @@ impl Cell {
     }
 }
 
-/// The longest t-Reordering and t-StatusProhibit (TS 36.331 §6.3.2).
-const LONGEST_REORDERING: Span = Span::from_millis(1600);
-const LONGEST_PROHIBIT: Span = Span::from_millis(2400);
-
 fn check_reordering(span: Span, table: &str) -> Result<(), ValueError> {
-    timer(span, LONGEST_REORDERING, table, "t_reordering", "at most 1.6 s (T-Reordering, TS 36.331 §6.3.2)")
+    static TIMES: Enumeration =
+        Enumeration::millis(&[1600], "T-Reordering, TS 36.331 §6.3.2").and_runs(&[[0, 100, 5], [110, 200, 10]]);
+    TIMES.check_span(span, table, "t_reordering")
 }
 
 /// Refuses an RLC that LTE does not have.
@@ -161,21 +190,15 @@ pub(crate) fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
             t_reordering,
             t_status_prohibit,
         }) => {
-            milliseconds(*t_poll_retransmit, "rlc", "t_poll_retransmit")?;
-            let expected = "at most 4 s (T-PollRetransmit, TS 36.331 §6.3.2)";
-            timer(*t_poll_retransmit, LONGEST_TIMER, "rlc", "t_poll_retransmit", expected)?;
             check_reordering(*t_reordering, "rlc")?;
-            let expected = "at most 2.4 s (T-StatusProhibit, TS 36.331 §6.3.2)";
-            timer(*t_status_prohibit, LONGEST_PROHIBIT, "rlc", "t_status_prohibit", expected)?;
-            if poll_pdu.is_some_and(|pdus| ![4, 8, 16, 32, 64, 128, 256].contains(&pdus)) {
-                let expected = "4, 8, 16, 32, 64, 128 or 256, or left out for infinity (TS 36.331 §6.3.2)";
-                return Err(range("rlc", "poll_pdu", expected));
-            }
-            above_zero(poll_byte.is_none_or(|bytes| bytes.get() > 0), "rlc", "poll_byte")?;
-            if ![1, 2, 3, 4, 6, 8, 16, 32].contains(max_retx) {
-                return Err(range("rlc", "max_retx", "1, 2, 3, 4, 6, 8, 16 or 32 (TS 36.331 §6.3.2)"));
-            }
-            Ok(())
+            let timers = RlcTimers {
+                poll_retransmit: *t_poll_retransmit,
+                poll_pdu: *poll_pdu,
+                poll_byte: *poll_byte,
+                max_retx: *max_retx,
+                status_prohibit: *t_status_prohibit,
+            };
+            timers.check(&Values::LTE)
         }
         Rlc::Unacknowledged(unacknowledged) => check_reordering(unacknowledged.t_reordering, "rlc"),
     }

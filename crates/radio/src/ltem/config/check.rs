@@ -3,11 +3,11 @@
 use airpath_core::Span;
 
 use super::{Cell, Config, Coverage, Mobile};
-use crate::error::{ValueError, range, within_an_hour};
-use crate::lte::config::{check_rlc, check_sr_period};
+use crate::error::{ValueError, between, range, within_an_hour};
+use crate::lte::config::{check_processing, check_reports, check_rlc, check_sr_period};
 use crate::lte::tables;
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{UplinkModulation, milliseconds, no_configured_grant, outer_loop, pdcp, within};
+use crate::ofdma::config::{UplinkModulation, Values, milliseconds, no_configured_grant, outer_loop, pdcp};
 
 impl Config {
     /// Refuses what makes no sense.
@@ -15,22 +15,23 @@ impl Config {
         self.cell.check()?;
         self.mobile.check()?;
         self.coverage.check()?;
-        within(self.harq.processes, PROCESSES, "harq", "processes")?;
+        between(self.harq.processes.into(), [1, PROCESSES.into()], "harq", "processes", "mode A, TS 36.213 §7")?;
         self.harq.check()?;
         check_sr_period(self.uplink.sr_period)?;
         self.check_requests()?;
-        self.uplink.check([UplinkModulation::Qam16; 2], "16qam, the highest of category M1 (TS 36.306 §4.1)")?;
+        let modulation = "16qam, the highest of category M1 (TS 36.306 §4.1)";
+        self.uplink.check([UplinkModulation::Qam16; 2], modulation, &Values::LTE)?;
         if self.uplink.prescheduling.is_some() {
             let expected = "left out, with its `interval` and `bytes`: mobiles of LTE-M request each grant";
             return Err(range("uplink", "prescheduling", expected).into());
         }
         no_configured_grant(&self.uplink)?;
         check_rlc(&self.rlc)?;
+        self.rrc.check(&Values::LTE)?;
         if let Some(drx) = &self.drx {
-            drx.check()?;
+            drx.check(Some(self.rrc.inactivity), &Values::LTE)?;
         }
-        pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref())?;
-        self.rrc.check()?;
+        pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref(), &Values::LTE)?;
         Ok(self.conditions.refuse_fading()?)
     }
 
@@ -59,7 +60,7 @@ const LONGEST_PROCESSING: Span = Span::from_millis(31);
 
 impl Cell {
     fn check(&self) -> Result<(), ValueError> {
-        within(self.control_symbols, 4, "cell", "control_symbols")?;
+        between(self.control_symbols.into(), [1, 4], "cell", "control_symbols", "startSymbolBR, TS 36.331 §6.3.2")?;
         if ![2, 4, 6].contains(&self.control_blocks) {
             return Err(range("cell", "control_blocks", "2, 4 or 6 (TS 36.213 §9.1.5)"));
         }
@@ -74,9 +75,9 @@ impl Cell {
 
 impl Mobile {
     fn check(&self) -> Result<(), ValueError> {
-        milliseconds(self.cqi_period, "mobile", "cqi_period")?;
+        check_reports(self.cqi_period, false)?;
         within_an_hour(self.cqi_delay, "mobile", "cqi_delay")?;
-        within_an_hour(self.processing, "mobile", "processing")
+        check_processing(self.processing)
     }
 }
 
@@ -108,6 +109,26 @@ impl Coverage {
         one_of(b.downlink, &MODE_B, "coverage.b", "downlink", expected)?;
         one_of(b.uplink, &MODE_B, "coverage.b", "uplink", expected)?;
         let expected = "4, 8, 16 or 32 (pucch-NumRepetitionCE, TS 36.331 §6.3.2)";
-        one_of(b.feedback, &[4, 8, 16, 32], "coverage.b", "feedback", expected)
+        one_of(b.feedback, &[4, 8, 16, 32], "coverage.b", "feedback", expected)?;
+        let steps = [
+            (a.control, b.control, "control", "at least `coverage.a.control`, for better coverage (TS 36.300 §23.7b)"),
+            (
+                a.downlink,
+                b.downlink,
+                "downlink",
+                "at least `coverage.a.downlink`, for better coverage (TS 36.300 §23.7b)",
+            ),
+            (a.uplink, b.uplink, "uplink", "at least `coverage.a.uplink`, for better coverage (TS 36.300 §23.7b)"),
+            (
+                a.feedback,
+                b.feedback,
+                "feedback",
+                "at least `coverage.a.feedback`, for better coverage (TS 36.300 §23.7b)",
+            ),
+        ];
+        match steps.into_iter().find(|(in_a, in_b, ..)| in_b < in_a) {
+            Some((.., key, expected)) => Err(range("coverage.b", key, expected)),
+            None => Ok(()),
+        }
     }
 }

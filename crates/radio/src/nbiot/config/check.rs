@@ -3,19 +3,29 @@
 use airpath_core::Span;
 
 use super::{Config, Coverage, ReleaseAssistance, Rrc};
+use crate::enumeration::Enumeration;
 use crate::error::{ValueError, range, within_an_hour};
 use crate::nbiot::plan::PREAMBLE;
 use crate::nbiot::tables::{Choice, choices};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{milliseconds, within};
+use crate::ofdma::config::{MAX_RETX, check_transmissions, milliseconds};
 use crate::ofdma::paging::ExtendedCycles;
 
 /// Coverage levels of a cell at most (TS 36.331, NPRACH-ParametersList-NB).
 const LEVELS: usize = 3;
 /// The largest R_max of NPDCCH (TS 36.331, npdcch-NumRepetitions).
 const MOST_CONTROL_REPETITIONS: u64 = 2048;
-/// The longest t-PollRetransmit (TS 36.331, T-PollRetransmit-NB).
-const LONGEST_POLL_RETRANSMIT: Span = Span::from_secs(25);
+/// From the end of NPDSCH to its acknowledgement (TS 36.213 §16.4.2).
+const FEEDBACK_DELAY: Span = Span::from_millis(12);
+static POLL_RETRANSMIT: Enumeration = Enumeration::millis(
+    &[
+        250, 500, 1000, 2000, 3000, 4000, 6000, 10_000, 15_000, 25_000, 40_000, 60_000, 90_000, 120_000, 180_000,
+        300_000,
+    ],
+    "T-PollRetransmit-NB, TS 36.331 §6.7.3",
+);
+static PAGING: Enumeration =
+    Enumeration::millis(&[1280, 2560, 5120, 10_240], "defaultPagingCycle of PCCH-Config-NB, TS 36.331 §6.7.3");
 
 impl Config {
     /// Refuses what makes no sense.
@@ -26,22 +36,20 @@ impl Config {
             return Err(range("carrier", "target_bler", "0.001 to 0.5").into());
         }
         within_an_hour(carrier.delay, "carrier", "delay")?;
-        within_an_hour(self.mobile.processing, "mobile", "processing")?;
+        if self.mobile.processing > FEEDBACK_DELAY {
+            let expected = "at most 12 ms: the acknowledgement of a block goes 12 ms after it (TS 36.213 §16.4.2)";
+            return Err(range("mobile", "processing", expected).into());
+        }
         self.coverage.check()?;
-        within(self.harq.max_transmissions, 28, "harq", "max_transmissions")?;
+        check_transmissions(self.harq.max_transmissions)?;
         if !(0.0..=10.0).contains(&self.harq.gap.get()) {
             return Err(range("harq", "gap", "0 to 10 dB").into());
         }
         if !(0.0..=5.0).contains(&self.harq.repetition_loss.get()) {
             return Err(range("harq", "repetition_loss", "0 to 5 dB").into());
         }
-        milliseconds(self.rlc.t_poll_retransmit, "rlc", "t_poll_retransmit")?;
-        if self.rlc.t_poll_retransmit > LONGEST_POLL_RETRANSMIT {
-            return Err(range("rlc", "t_poll_retransmit", "at most 25 s (T-PollRetransmit-NB, TS 36.331)").into());
-        }
-        if ![1, 2, 3, 4, 6, 8, 16, 32].contains(&self.rlc.max_retx) {
-            return Err(range("rlc", "max_retx", "1, 2, 3, 4, 6, 8, 16 or 32 (TS 36.331 §6.3.2)").into());
-        }
+        POLL_RETRANSMIT.check_span(self.rlc.t_poll_retransmit, "rlc", "t_poll_retransmit")?;
+        MAX_RETX.check(self.rlc.max_retx.into(), "rlc", "max_retx")?;
         if let Some(queue) = &self.queue {
             queue.check().map_err(|source| ValueError::Queue { key: "queue".to_owned(), source })?;
         }
@@ -94,6 +102,15 @@ impl Coverage {
         if !all_in(preamble_repetitions, Choice::PreambleRepetitions) {
             return refused("preamble_repetitions", "1, 2, 4, 8, 16, 32, 64 or 128 (TS 36.331, NPRACH-ConfigSIB-NB)");
         }
+        let repetitions = [
+            ("control_repetitions", control_repetitions),
+            ("downlink_repetitions", downlink_repetitions),
+            ("uplink_repetitions", uplink_repetitions),
+            ("preamble_repetitions", preamble_repetitions),
+        ];
+        if let Some((key, _)) = repetitions.into_iter().find(|(_, numbers)| !numbers.is_sorted()) {
+            return refused(key, "no fewer in a level than in the one before, for better coverage (TS 36.300 §23.7b)");
+        }
         for (period, repetitions) in random_access_period.iter().zip(preamble_repetitions) {
             if !choices(Choice::RandomAccessPeriod).iter().any(|millis| *period == Span::from_millis(*millis)) {
                 let expected = "40, 80, 160, 240, 320, 640, 1280 or 2560 ms (TS 36.331, NPRACH-ConfigSIB-NB)";
@@ -119,7 +136,7 @@ impl Rrc {
         }
         milliseconds(self.inactivity, "rrc", "inactivity")?;
         milliseconds(self.release, "rrc", "release")?;
-        milliseconds(self.paging, "rrc", "paging")?;
+        PAGING.check_span(self.paging, "rrc", "paging")?;
         if self.release_assistance != ReleaseAssistance::Off && self.release > self.inactivity {
             let expected = "at most `rrc.inactivity`: release assistance shortens a connection";
             return Err(range("rrc", "release", expected));

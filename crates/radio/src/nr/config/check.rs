@@ -4,26 +4,27 @@ use airpath_core::Span;
 
 use super::{Acknowledged, Cell, Config, Inactive, Rlc, Rrc, Tdd, Unacknowledged};
 use crate::common::slots::{Occasions, Offsets, SYMBOLS, SlotPattern, Timeline};
-use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
+use crate::enumeration::Enumeration;
+use crate::error::{ValueError, above_zero, at_most, between, range, within_an_hour};
 use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
 use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{Background, Duplex, UplinkModulation, carriers, milliseconds, outer_loop, pdcp, timer};
+use crate::ofdma::config::{
+    Background, Duplex, RlcTimers, UplinkModulation, Values, carriers, milliseconds, outer_loop, pdcp,
+};
 
 impl Config {
     /// The timeline of the cell, if all makes sense.
     pub(in crate::nr) fn check(&self) -> Result<Timeline, ConfigError> {
         let (numerology, timeline) = self.cell.check()?;
         carriers(self.cell.carriers, MAX_CARRIERS, self.mobile.duplex)?;
-        // Layers of a code word, and of maxNumberMIMO-LayersPDSCH here (TS 38.211 §7.3.1.3).
-        self.mobile.check(4, self.cell.tdd.is_some())?;
-        if ![2, 4, 6, 8, 10, 12, 16].contains(&self.harq.processes) {
-            let expected = "2, 4, 6, 8, 10, 12 or 16 (nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2)";
-            return Err(range("harq", "processes", expected).into());
-        }
+        self.mobile.check((4, "layers of a code word, TS 38.211 §7.3.1.3"), self.cell.tdd.is_some())?;
+        check_reports(self.mobile.cqi_period, numerology)?;
+        self.check_processing(numerology)?;
+        PROCESSES.check(self.harq.processes.into(), "harq", "processes")?;
         self.harq.check()?;
         let modulations = [UplinkModulation::Qam64, UplinkModulation::Qam256];
-        self.uplink.check(modulations, "64qam or 256qam (TS 38.306 §4.2.7.10)")?;
+        self.uplink.check(modulations, "64qam or 256qam (TS 38.306 §4.2.7.10)", &Values::NR)?;
         check_requests(self.uplink.sr_period, numerology, timeline.pattern())?;
         self.check_configured_grant(numerology, timeline.pattern())?;
         check_rlc(&self.rlc)?;
@@ -35,21 +36,48 @@ impl Config {
                             (TS 38.323 §5.2.1)";
             return Err(range("pdcp", "sequence_bits", expected).into());
         }
-        timer(self.pdcp.t_reordering, LONGEST_REORDERING, "pdcp", "t_reordering", "at most 3 s (TS 38.331 §6.3.2)")?;
+        self.check_reordering()?;
+        if let Some(rrc) = &self.rrc {
+            rrc.check()?;
+        }
         if let Some(drx) = &self.drx {
-            drx.check()?;
+            drx.check(self.rrc.as_ref().map(|rrc| rrc.inactivity), &Values::NR)?;
             let pattern = timeline.pattern();
             if drx.on < pattern.duration() * pattern.period() {
                 let expected = "at least one TDD pattern long: otherwise the mobile may never listen in a D slot";
                 return Err(range("drx", "on", expected).into());
             }
         }
-        pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref())?;
-        if let Some(rrc) = &self.rrc {
-            rrc.check()?;
-        }
+        pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref(), &Values::NR)?;
         self.conditions.refuse_fading()?;
         Ok(timeline)
+    }
+
+    /// Refuses a mobile that decodes a block after the feedback to it, which the last two symbols
+    /// of a slot carry.
+    fn check_processing(&self, numerology: Numerology) -> Result<(), ValueError> {
+        let slot = numerology.slot();
+        let feedback = slot * u64::from(self.cell.k1) - slot * 2 / u64::from(SYMBOLS);
+        if self.mobile.processing <= feedback {
+            return Ok(());
+        }
+        let expected = "at most the slots of `cell.k1` less two symbols: the feedback to a block goes then (TS 38.214 \
+                        §5.3)";
+        Err(range("mobile", "processing", expected))
+    }
+
+    /// Refuses a reordering timer of PDCP that the standard does not have, or that expires before
+    /// the RLC has missed a packet.
+    fn check_reordering(&self) -> Result<(), ValueError> {
+        REORDERING.check_span(self.pdcp.t_reordering, "pdcp", "t_reordering")?;
+        let (Rlc::Acknowledged(Acknowledged { t_reassembly, .. })
+        | Rlc::Unacknowledged(Unacknowledged { t_reassembly, .. })) = &self.rlc;
+        if self.pdcp.t_reordering < *t_reassembly {
+            let expected = "at least `rlc.t_reassembly`: otherwise PDCP gives a packet up before the RLC has missed it \
+                            (TS 38.322 §5.2.3.2.4, TS 38.323 §5.2.2.2)";
+            return Err(range("pdcp", "t_reordering", expected));
+        }
+        Ok(())
     }
 
     /// Refuses configured grants that the standard does not have, or in slots without uplink.
@@ -106,12 +134,18 @@ impl Config {
     }
 }
 
-/// The longest t-Reordering of PDCP, and T-Reassembly, T-StatusProhibit and T-PollRetransmit of the
-/// RLC (TS 38.331 §6.3.2).
-const LONGEST_REORDERING: Span = Span::from_secs(3);
-const LONGEST_REASSEMBLY: Span = Span::from_millis(200);
-const LONGEST_PROHIBIT: Span = Span::from_millis(2400);
-const LONGEST_POLL_RETRANSMIT: Span = Span::from_secs(4);
+/// nrofHARQ-ProcessesForPDSCH.
+static PROCESSES: Enumeration =
+    Enumeration::numbers(&[2, 4, 6, 8, 10, 12, 16], "nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2");
+/// t-Reordering of PDCP.
+static REORDERING: Enumeration = Enumeration::millis(
+    &[0, 1, 2, 4, 5, 8, 10, 15, 20, 30, 40, 50, 60, 80, 500, 750],
+    "t-Reordering of PDCP-Config, TS 38.331 §6.3.2",
+)
+.and_runs(&[[100, 300, 20], [1000, 3000, 250]]);
+/// t-Reassembly of the RLC.
+static REASSEMBLY: Enumeration =
+    Enumeration::millis(&[], "T-Reassembly, TS 38.331 §6.3.2").and_runs(&[[0, 100, 5], [110, 200, 10]]);
 
 fn bits(bits: u8, allowed: [u8; 2], table: &str, expected: &'static str) -> Result<(), ValueError> {
     if allowed.contains(&bits) { Ok(()) } else { Err(range(table, "sequence_bits", expected)) }
@@ -149,7 +183,12 @@ impl Cell {
         above_zero(self.users_per_slot > 0, "cell", "users_per_slot")?;
         let slot = numerology.slot();
         if !self.processing.as_nanos().is_multiple_of(slot.as_nanos()) || self.processing > slot * LONGEST_PROCESSING {
-            return Err(range("cell", "processing", "whole slots, at most 31 (TS 38.211 §4.3.2)"));
+            let expected = match numerology.mu() {
+                0 => "whole slots of 1 ms with `cell.spacing = \"15 kHz\"`, at most 31 (TS 38.211 §4.3.2)",
+                1 => "whole slots of 0.5 ms with `cell.spacing = \"30 kHz\"`, at most 31 (TS 38.211 §4.3.2)",
+                _ => "whole slots of 0.125 ms with `cell.spacing = \"120 kHz\"`, at most 31 (TS 38.211 §4.3.2)",
+            };
+            return Err(range("cell", "processing", expected));
         }
         outer_loop(self.target_bler, self.step, self.max_correction)?;
         self.background.as_ref().map_or(Ok(()), Background::check)?;
@@ -157,8 +196,12 @@ impl Cell {
         let least = |slots: Option<u32>| slots.expect("every numerology has capability 1");
         let least_k1 = least(tables::least_feedback_slots(ProcessingCapability::One, numerology));
         let least_k2 = least(tables::least_uplink_slots(ProcessingCapability::One, numerology));
-        slots(self.k1, least_k1, LONGEST_K1, "k1")?;
-        slots(self.k2, least_k2, LONGEST_K2, "k2")?;
+        let spacing = self.spacing;
+        let clause = |clauses| format!("with `cell.spacing = \"{spacing}\"`, {clauses}");
+        let k1 = [least_k1.into(), LONGEST_K1.into()];
+        between(self.k1.into(), k1, "cell", "k1", clause("dl-DataToUL-ACK of TS 38.331 §6.3.2, TS 38.214 §5.3"))?;
+        let k2 = [least_k2.into(), LONGEST_K2.into()];
+        between(self.k2.into(), k2, "cell", "k2", clause("k2 of TS 38.331 §6.3.2, TS 38.214 §6.4"))?;
         let pattern = match &self.tdd {
             None if numerology.mu() == MILLIMETRE => {
                 let expected = "a pattern at 120 kHz: all bands of FR2 are duplexed in time (TS 38.101-2 §5.2)";
@@ -190,12 +233,25 @@ const LONGEST_K2: u32 = 32;
 /// Carriers of a mobile at most.
 const MAX_CARRIERS: (u8, &str) = (16, "1 to 16 (TS 38.300 §5.4.1)");
 
-fn slots(slots: u8, least: u32, most: u32, key: &str) -> Result<(), ValueError> {
-    if (least..=most).contains(&slots.into()) {
-        Ok(())
-    } else {
-        Err(ValueError::OutOfRange { key: format!("cell.{key}"), min: least.into(), max: most.into() })
+/// Refuses a period of channel reports that the standard does not have.
+fn check_reports(period: Span, numerology: Numerology) -> Result<(), ValueError> {
+    let slot = numerology.slot().as_nanos();
+    let slots = period.as_nanos() / slot;
+    if period.as_nanos().is_multiple_of(slot) && [4, 5, 8, 10, 16, 20, 40, 80, 160, 320].contains(&slots) {
+        return Ok(());
     }
+    let expected = match numerology.mu() {
+        0 => "4, 5, 8, 10, 16, 20, 40, 80, 160 or 320 slots of 1 ms (CSI-ReportPeriodicityAndOffset, TS 38.331 §6.3.2)",
+        MILLIMETRE => {
+            "4, 5, 8, 10, 16, 20, 40, 80, 160 or 320 slots of 0.125 ms (CSI-ReportPeriodicityAndOffset, \
+             TS 38.331 §6.3.2)"
+        }
+        _ => {
+            "4, 5, 8, 10, 16, 20, 40, 80, 160 or 320 slots of 0.5 ms (CSI-ReportPeriodicityAndOffset, \
+             TS 38.331 §6.3.2)"
+        }
+    };
+    Err(range("mobile", "cqi_period", expected))
 }
 
 /// Refuses a pattern whose feedback or grants the control channel cannot signal.
@@ -224,6 +280,10 @@ const REPETITION: Span = Span::from_millis(20);
 impl Tdd {
     fn pattern(&self, numerology: Numerology) -> Result<SlotPattern, ValueError> {
         let refused = |expected| Err(range("cell.tdd", "pattern", expected));
+        let has_only = |letters: &str| self.pattern.chars().all(|letter| letters.contains(letter));
+        if !self.pattern.is_empty() && has_only("DS") {
+            return refused("a pattern with a U slot: HARQ feedback and uplink data need one (TS 38.213 §9.2.3)");
+        }
         let count = self.pattern.len();
         let whole = self.period(&self.pattern, numerology).map(|period| vec![period]);
         let halves = (1..count).filter_map(|at| {
@@ -240,22 +300,12 @@ impl Tdd {
         if !REPETITION.as_nanos().is_multiple_of(duration.as_nanos()) {
             return refused("a duration that divides 20 ms, of both patterns together (TS 38.213 §11.1)");
         }
-        let symbols = [("special_downlink", self.special_downlink), ("special_uplink", self.special_uplink)];
-        for (key, symbols) in symbols {
-            at_most(symbols.into(), u64::from(SYMBOLS) - 1, "cell.tdd", key)?;
-            if symbols > 0 && !self.pattern.contains('S') {
-                return Err(range("cell.tdd", key, "0, or left out: the pattern has no S slot"));
-            }
-        }
-        if self.special_downlink + self.special_uplink > SYMBOLS {
-            let expected = "at most the 14 symbols of a slot together with `special_uplink` (TS 38.211 §4.3.2)";
-            return Err(range("cell.tdd", "special_downlink", expected));
+        at_most(self.special_downlink.into(), u64::from(SYMBOLS) - 1, "cell.tdd", "special_downlink")?;
+        if self.special_downlink > 0 && !self.pattern.contains('S') {
+            return Err(range("cell.tdd", "special_downlink", "0, or left out: the pattern has no S slot"));
         }
         match tdd::pattern(numerology, &periods, LEAST_DOWNLINK) {
             Ok(pattern) => Ok(pattern),
-            Err(_) if !self.pattern.contains('U') => {
-                refused("a pattern with a U slot: HARQ feedback and uplink data need one (TS 38.213 §9.2.3)")
-            }
             Err(_) => refused("a pattern with a D slot, or an S slot with 8 downlink symbols: data need one"),
         }
     }
@@ -268,13 +318,13 @@ impl Tdd {
         let duration = numerology.slot() * letters.len() as u64;
         // dl-UL-TransmissionPeriodicity; 0.625 and 1.25 ms are no whole slots of FR1.
         let durations = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 5000, 10_000].map(Span::from_micros);
-        let symbols = |symbols| if special > 0 { symbols } else { 0 };
         (ordered == letters && special <= 1 && durations.contains(&duration)).then_some(Period {
             duration,
             downlink_slots: down as u32,
-            downlink_symbols: symbols(self.special_downlink),
+            downlink_symbols: if special > 0 { self.special_downlink } else { 0 },
             uplink_slots: up as u32,
-            uplink_symbols: symbols(self.special_uplink),
+            // Feedback and requests use U slots alone.
+            uplink_symbols: 0,
         })
     }
 }
@@ -311,9 +361,7 @@ fn check_requests(period: Span, numerology: Numerology, pattern: &SlotPattern) -
 }
 
 fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
-    let reassembly = |span: Span| {
-        timer(span, LONGEST_REASSEMBLY, "rlc", "t_reassembly", "at most 200 ms (T-Reassembly, TS 38.331 §6.3.2)")
-    };
+    let reassembly = |span: Span| REASSEMBLY.check_span(span, "rlc", "t_reassembly");
     match rlc {
         Rlc::Acknowledged(Acknowledged {
             sequence_bits,
@@ -324,41 +372,29 @@ fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
             t_reassembly,
             t_status_prohibit,
         }) => {
-            bits(*sequence_bits, [12, 18], "rlc", "12 or 18 (TS 38.322 §6.2.3.3)")?;
-            let expected = "at most 4 s (T-PollRetransmit, TS 38.331 §6.3.2)";
-            above_zero(!t_poll_retransmit.is_zero(), "rlc", "t_poll_retransmit")?;
-            timer(*t_poll_retransmit, LONGEST_POLL_RETRANSMIT, "rlc", "t_poll_retransmit", expected)?;
+            let expected = "12 or 18 with `rlc.mode = \"acknowledged\"` (TS 38.322 §6.2.3.3)";
+            bits(*sequence_bits, [12, 18], "rlc", expected)?;
             reassembly(*t_reassembly)?;
-            let expected = "at most 2400 ms (T-StatusProhibit, TS 38.331 §6.3.2)";
-            timer(*t_status_prohibit, LONGEST_PROHIBIT, "rlc", "t_status_prohibit", expected)?;
-            if poll_pdu.is_some_and(|pdus| !POLL_PDUS.contains(&pdus)) {
-                let expected = "4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 6144, 8192, 12288, 16384, 20480, \
-                                24576, 28672, 32768, 40960, 49152, 57344 or 65536, or left out for infinity \
-                                (TS 38.331 §6.3.2)";
-                return Err(range("rlc", "poll_pdu", expected));
-            }
-            above_zero(poll_byte.is_none_or(|bytes| bytes.get() > 0), "rlc", "poll_byte")?;
-            if ![1, 2, 3, 4, 6, 8, 16, 32].contains(max_retx) {
-                return Err(range("rlc", "max_retx", "1, 2, 3, 4, 6, 8, 16 or 32 (TS 38.331 §6.3.2)"));
-            }
-            Ok(())
+            let timers = RlcTimers {
+                poll_retransmit: *t_poll_retransmit,
+                poll_pdu: *poll_pdu,
+                poll_byte: *poll_byte,
+                max_retx: *max_retx,
+                status_prohibit: *t_status_prohibit,
+            };
+            timers.check(&Values::NR)
         }
         Rlc::Unacknowledged(Unacknowledged { sequence_bits, t_reassembly }) => {
-            bits(*sequence_bits, [6, 12], "rlc", "6 or 12 (TS 38.322 §6.2.3.3)")?;
+            let expected = "6 or 12 with `rlc.mode = \"unacknowledged\"` (TS 38.322 §6.2.3.3)";
+            bits(*sequence_bits, [6, 12], "rlc", expected)?;
             reassembly(*t_reassembly)
         }
     }
 }
 
-/// PollPDU of RLC-Config (TS 38.331 §6.3.2).
-const POLL_PDUS: [u32; 23] = [
-    4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 6144, 8192, 12_288, 16_384, 20_480, 24_576, 28_672, 32_768,
-    40_960, 49_152, 57_344, 65_536,
-];
-
 impl Rrc {
     fn check(&self) -> Result<(), ValueError> {
-        self.connection().check()?;
+        self.connection().check(&Values::NR)?;
         if let Some(Inactive { resume, release }) = &self.inactive {
             milliseconds(*resume, "rrc.inactive", "resume")?;
             milliseconds(*release, "rrc.inactive", "release")?;

@@ -1,10 +1,11 @@
 //! Checks of the parameters that LTE and NR share.
 
-use airpath_core::{Decibel, Probability, Span};
+use airpath_core::{Bytes, Decibel, Probability, Span};
 use airpath_link::queue::Queue;
 
-use super::{Background, Drx, Duplex, Harq, Mobile, Rrc, Uplink, UplinkModulation};
-use crate::error::{ValueError, above_zero, at_most, check_queue, range, within_an_hour};
+use super::values::SR_MAX_TRANSMISSIONS;
+use super::{Background, Drx, Duplex, Harq, MAX_RETX, Mobile, Rrc, Uplink, UplinkModulation, Values};
+use crate::error::{ValueError, above_zero, at_most, between, check_queue, range, within_an_hour};
 use crate::ofdma::paging::ExtendedCycles;
 
 /// Refuses what is not a number of milliseconds, from one to an hour.
@@ -18,20 +19,33 @@ pub(crate) fn milliseconds(span: Span, table: &str, key: &str) -> Result<(), Val
     }
 }
 
-/// Refuses what is not a number of milliseconds, from none to `most`.
-pub(crate) fn timer(span: Span, most: Span, table: &str, key: &str, expected: &'static str) -> Result<(), ValueError> {
-    if !span.is_zero() {
-        milliseconds(span, table, key)?;
-    }
-    if span > most { Err(range(table, key, expected)) } else { Ok(()) }
+/// What controls polls and status reports in the acknowledged mode of the RLC.
+pub(crate) struct RlcTimers {
+    pub poll_retransmit: Span,
+    pub poll_pdu: Option<u32>,
+    pub poll_byte: Option<Bytes>,
+    pub max_retx: u8,
+    pub status_prohibit: Span,
 }
 
-/// Refuses what is not 1 to `max`.
-pub(crate) fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), ValueError> {
-    if (1..=max).contains(&number) {
+impl RlcTimers {
+    /// Refuses what the technology does not have, and what contradicts itself.
+    pub(crate) fn check(&self, values: &'static Values) -> Result<(), ValueError> {
+        values.poll_retransmit.check_span(self.poll_retransmit, "rlc", "t_poll_retransmit")?;
+        if let Some(pdus) = self.poll_pdu {
+            values.poll_pdu.check(pdus.into(), "rlc", "poll_pdu")?;
+        }
+        if let Some(bytes) = self.poll_byte {
+            values.poll_byte.check_bytes(bytes, "rlc", "poll_byte")?;
+        }
+        MAX_RETX.check(self.max_retx.into(), "rlc", "max_retx")?;
+        values.status_prohibit.check_span(self.status_prohibit, "rlc", "t_status_prohibit")?;
+        if self.status_prohibit > self.poll_retransmit {
+            let expected = "at most `rlc.t_poll_retransmit`: otherwise a poll is repeated before its report may be \
+                            sent (TS 36.322 §5.2.3, TS 38.322 §5.3.4)";
+            return Err(range("rlc", "t_status_prohibit", expected));
+        }
         Ok(())
-    } else {
-        Err(ValueError::OutOfRange { key: format!("{table}.{key}"), min: 1, max: max.into() })
     }
 }
 
@@ -63,9 +77,14 @@ pub(crate) fn outer_loop(target: Probability, step: Decibel, max_correction: Dec
 }
 
 /// Refuses a discard timer or a queue that makes no sense.
-pub(crate) fn pdcp(discard: Option<Span>, queue: Option<&Queue>, drx: Option<&Drx>) -> Result<(), ValueError> {
+pub(crate) fn pdcp(
+    discard: Option<Span>,
+    queue: Option<&Queue>,
+    drx: Option<&Drx>,
+    values: &'static Values,
+) -> Result<(), ValueError> {
     if let Some(discard) = discard {
-        milliseconds(discard, "pdcp", "discard")?;
+        values.discard.check_span(discard, "pdcp", "discard")?;
         if drx.is_some_and(|drx| discard <= drx.long) {
             let expected = "longer than `drx.long`: otherwise packets are dropped before the mobile listens";
             return Err(range("pdcp", "discard", expected));
@@ -100,24 +119,27 @@ impl Background {
 const MOST_BACKGROUND: f64 = 0.95;
 
 impl Mobile {
-    /// Refuses what makes no sense, with this number of layers at most, in a cell with TDD or not.
-    pub(crate) fn check(&self, layers: u8, is_tdd: bool) -> Result<(), ValueError> {
+    /// Refuses what makes no sense, with this number of layers at most and its clause, in a cell
+    /// with TDD or not. The period of the CQI and the processing are checked apart.
+    pub(crate) fn check(&self, layers: (u8, &str), is_tdd: bool) -> Result<(), ValueError> {
         if is_tdd && self.duplex == Duplex::Half {
             let expected = "full with `cell.tdd`: each slot has one direction there anyway";
             return Err(range("mobile", "duplex", expected));
         }
-        within(self.layers, layers, "mobile", "layers")?;
-        milliseconds(self.cqi_period, "mobile", "cqi_period")?;
-        within_an_hour(self.cqi_delay, "mobile", "cqi_delay")?;
-        within_an_hour(self.processing, "mobile", "processing")
+        between(self.layers.into(), [1, layers.0.into()], "mobile", "layers", layers.1)?;
+        within_an_hour(self.cqi_delay, "mobile", "cqi_delay")
     }
+}
+
+/// Refuses a number of transmissions of a block that no base station has.
+pub(crate) fn check_transmissions(number: u8) -> Result<(), ValueError> {
+    between(number.into(), [1, 28], "harq", "max_transmissions", "the largest maxHARQ-Tx, TS 36.331 §6.3.2")
 }
 
 impl Harq {
     /// Refuses what makes no sense. The number of processes is checked apart.
     pub(crate) fn check(&self) -> Result<(), ValueError> {
-        // maxHARQ-Tx, TS 36.331 §6.3.2: 1 to 8, 10, 12, 16, 20, 24, 28.
-        within(self.max_transmissions, 28, "harq", "max_transmissions")?;
+        check_transmissions(self.max_transmissions)?;
         if !(0.0..=10.0).contains(&self.gap.get()) {
             return Err(range("harq", "gap", "0 to 10 dB"));
         }
@@ -132,14 +154,16 @@ impl Harq {
 
 impl Uplink {
     /// Refuses what makes no sense. The period of scheduling requests is checked apart.
-    pub(crate) fn check(&self, modulations: [UplinkModulation; 2], expected: &'static str) -> Result<(), ValueError> {
+    pub(crate) fn check(
+        &self,
+        modulations: [UplinkModulation; 2],
+        expected: &'static str,
+        values: &'static Values,
+    ) -> Result<(), ValueError> {
         if !modulations.contains(&self.modulation) {
             return Err(range("uplink", "modulation", expected));
         }
-        if ![4, 8, 16, 32, 64].contains(&self.sr_max_transmissions) {
-            let expected = "4, 8, 16, 32 or 64 (dsr-TransMax of TS 36.331 §6.3.2, sr-TransMax of TS 38.331 §6.3.2)";
-            return Err(range("uplink", "sr_max_transmissions", expected));
-        }
+        SR_MAX_TRANSMISSIONS.check(self.sr_max_transmissions.into(), "uplink", "sr_max_transmissions")?;
         above_zero(self.first_grant.get() > 0, "uplink", "first_grant")?;
         at_most(self.first_grant.get(), 9000, "uplink", "first_grant")?;
         if let Some(prescheduling) = &self.prescheduling {
@@ -151,9 +175,9 @@ impl Uplink {
             let expected = "left out with `uplink.configured_grant`: mobiles have grants without a request there";
             return Err(range("uplink", "prescheduling", expected));
         }
-        milliseconds(self.periodic_bsr, "uplink", "periodic_bsr")?;
-        milliseconds(self.retx_bsr, "uplink", "retx_bsr")?;
-        milliseconds(self.random_access.period, "uplink.random_access", "period")?;
+        values.periodic_bsr.check_span(self.periodic_bsr, "uplink", "periodic_bsr")?;
+        values.retx_bsr.check_span(self.retx_bsr, "uplink", "retx_bsr")?;
+        values.random_access.check_span(self.random_access.period, "uplink.random_access", "period")?;
         milliseconds(self.random_access.message, "uplink.random_access", "message")?;
         if self.retx_bsr <= self.periodic_bsr {
             let expected = "longer than `uplink.periodic_bsr`: otherwise each report is requested again";
@@ -174,27 +198,29 @@ pub(crate) fn no_configured_grant(uplink: &Uplink) -> Result<(), ValueError> {
 }
 
 impl Drx {
-    /// Refuses what makes no sense.
-    pub(crate) fn check(&self) -> Result<(), ValueError> {
-        milliseconds(self.on, "drx", "on")?;
-        milliseconds(self.inactivity, "drx", "inactivity")?;
-        milliseconds(self.long, "drx", "long")?;
+    /// Refuses what makes no sense in a connection that is released after `inactivity`, if it is.
+    pub(crate) fn check(&self, inactivity: Option<Span>, values: &'static Values) -> Result<(), ValueError> {
+        values.drx_on.check_span(self.on, "drx", "on")?;
+        values.drx_inactivity.check_span(self.inactivity, "drx", "inactivity")?;
+        values.drx_long.check_span(self.long, "drx", "long")?;
         if self.on > self.long {
             return Err(range("drx", "on", "at most `drx.long`: the mobile listens once in a cycle"));
         }
+        if inactivity.is_some_and(|inactivity| self.inactivity >= inactivity) {
+            let expected = "shorter than `rrc.inactivity`: otherwise the connection is released before DRX begins \
+                            (TS 36.321 §5.7, TS 38.321 §5.7); `drx = false` is a mobile without DRX";
+            return Err(range("drx", "inactivity", expected));
+        }
         match (self.short, self.short_count) {
             (Some(short), Some(count)) => {
-                milliseconds(short, "drx", "short")?;
+                values.drx_short.check_span(short, "drx", "short")?;
                 if short < self.on || !self.long.as_nanos().is_multiple_of(short.as_nanos()) || short == self.long {
                     let expected =
                         "at least `drx.on`, and a fraction of `drx.long` (TS 36.331 §6.3.2, TS 38.331 §6.3.2)";
                     return Err(range("drx", "short", expected));
                 }
-                let (min, max) = (1, 16);
-                if !(min..=max).contains(&u64::from(count)) {
-                    return Err(ValueError::OutOfRange { key: "drx.short_count".to_owned(), min, max });
-                }
-                Ok(())
+                let clause = "drxShortCycleTimer, TS 36.331 §6.3.2 and TS 38.331 §6.3.2";
+                between(count.into(), [1, 16], "drx", "short_count", clause)
             }
             (None, None) => Ok(()),
             (Some(_), None) => Err(ValueError::Needs { key: "drx.short".to_owned(), needs: "drx.short_count" }),
@@ -205,10 +231,10 @@ impl Drx {
 
 impl Rrc {
     /// Refuses what makes no sense.
-    pub(crate) fn check(&self) -> Result<(), ValueError> {
+    pub(crate) fn check(&self, values: &'static Values) -> Result<(), ValueError> {
         milliseconds(self.inactivity, "rrc", "inactivity")?;
         milliseconds(self.promotion, "rrc", "promotion")?;
-        milliseconds(self.paging, "rrc", "paging")?;
+        values.paging.check_span(self.paging, "rrc", "paging")?;
         milliseconds(self.re_establishment, "rrc", "re_establishment")?;
         if self.inactivity <= self.promotion {
             let expected = "longer than `rrc.promotion`: otherwise the connection ends before its data is sent";

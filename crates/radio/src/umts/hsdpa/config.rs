@@ -15,7 +15,7 @@ use crate::common::link_adaptation::Combining;
 use crate::common::shared_channel::harq::MAX_CQI;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
-use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, range, within_an_hour};
+use crate::error::{ValueError, above_zero, at_most, between, check_queue, pdu_size, range, within_an_hour};
 use crate::umts::ConfigError;
 use crate::umts::r99;
 
@@ -148,7 +148,8 @@ impl Mac {
 pub struct Harq {
     /// How many processes a mobile has on each carrier, at most 8.
     pub processes: u8,
-    /// TTIs from a transmission to the next of the same process.
+    /// TTIs from a transmission to the next of the same process: 5 or more, for the feedback (TS
+    /// 25.211 §7.7).
     pub round_trip: u8,
     /// How often a block is sent before it is left to the RLC.
     pub max_transmissions: u8,
@@ -168,6 +169,10 @@ pub struct Iub {
     /// What the base station has room for, for each mobile.
     pub buffer: Bytes,
 }
+
+/// The least number of TTIs to a repetition. The time that the base station takes is not in the
+/// standard.
+const SHORTEST_ROUND_TRIP: u8 = 5;
 
 /// Length of a TTI (TS 25.211 §5.3.3.13).
 pub const TTI: Span = Span::from_millis(2);
@@ -267,8 +272,13 @@ impl Downlink {
         if let Some(cqi) = self.cqi {
             within(cqi, MAX_CQI, "downlink", "cqi")?;
         }
-        within(self.harq.processes, 8, "downlink.harq", "processes")?;
-        above_zero(self.harq.round_trip > 0, "downlink.harq", "round_trip")?;
+        let clause = "3 bits of HS-SCCH, TS 25.212 §4.6.1";
+        between(self.harq.processes.into(), [1, 8], "downlink.harq", "processes", clause)?;
+        if self.harq.round_trip < SHORTEST_ROUND_TRIP {
+            let expected = "at least 5 TTIs: HS-SCCH 2 slots ahead, 3 slots of data, 7.5 slots to HS-DPCCH and its slot \
+                            are 9 ms (TS 25.211 §7.7, §7.8)";
+            return Err(range("downlink.harq", "round_trip", expected).into());
+        }
         above_zero(self.harq.max_transmissions > 0, "downlink.harq", "max_transmissions")?;
         within_an_hour(self.iub.delay, "downlink.iub", "delay")?;
         above_zero(!self.iub.interval.is_zero(), "downlink.iub", "interval")?;
