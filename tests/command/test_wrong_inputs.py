@@ -648,7 +648,7 @@ def test_values_of_numpy_are_accepted(files: Path) -> None:
     plain = airpath.run(path, set={"bearer.bler": 0.25, "tcp.timestamps": False, "seed": 9}, repeat=2)
     values = {"bearer.bler": np.float64(0.25), "tcp.timestamps": np.bool_(False), "seed": np.int64(9)}
     assert airpath.run(path, set=values, repeat=np.int64(2)).flows.equals(plain.flows)  # type: ignore[arg-type]
-    axes = {"bearer.bler": np.linspace(0, 0.5, 3), "tcp.congestion.least_window": np.array([1, 2])}
+    axes = {"bearer.bler": np.linspace(0, 0.5, 3), "tcp.recovery.duplicate_threshold": np.array([1, 2])}
     swept = airpath.run(path, vary=axes, seed=np.int64(9))  # type: ignore[arg-type]
     assert swept.plan["cases"] == [[bler, window] for bler in (0.0, 0.25, 0.5) for window in (1, 2)]
     assert [swept.flows[key].dtype.is_float() for key in axes] == [True, False]

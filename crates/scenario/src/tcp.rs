@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use airpath_tcp::{Config, Profile};
+use airpath_tcp::{Algorithm, Config, Profile};
 use serde::Serialize;
 
 use crate::document::{Node, join};
@@ -25,17 +25,18 @@ impl Settings {
     /// Reads a `tcp` table over the scenario's `defaults`. One that names a profile begins from
     /// that profile afresh.
     pub(crate) fn read(own: Option<Node>, at: &str, defaults: &Node) -> Result<Self, ScenarioError> {
-        let mut node = written_out(defaults.clone());
+        let mut layers = vec![written_out(defaults.clone())];
         let mut field = "tcp";
         if let Some(own) = own {
             field = at;
             let own = written_out(own);
             if own.get("profile").is_some() {
-                node = own;
-            } else {
-                node.overlay(own);
+                layers.clear();
             }
+            layers.push(own);
         }
+        let mut node = Node::table(layers[0].origin().clone());
+        layers.iter().for_each(|layer| node.overlay(layer.clone()));
         let profile = match node.take("profile") {
             None => DEFAULT_PROFILE,
             Some(named) => {
@@ -51,16 +52,80 @@ impl Settings {
                 })?
             }
         };
-        let settings = toml::Value::try_from(profile.config()).expect("settings of TCP are a table");
-        let mut base = Node::from_value(settings, &Origin::Default);
+        let mut base = settings_of(&profile.config());
         base.overlay(node);
-        let config: Config = base.read(field)?;
+        let mut config: Config = base.read(field)?;
+        for path in without_effect(&layers, &config, &profile.config(), field)? {
+            base.copy(&path, &settings_of(&profile.config()));
+            config = base.read(field)?;
+        }
         config.check().map_err(|error| {
             let origin = base.origin_of(error.field).clone();
             ScenarioError::new(error.to_string(), origin, join(field, error.field))
         })?;
         Ok(Self { profile, config: Arc::new(config) })
     }
+}
+
+/// Settings as a document without an origin.
+fn settings_of(config: &Config) -> Node {
+    let settings = toml::Value::try_from(config).expect("settings of TCP are a table");
+    Node::from_value(settings, &Origin::Default)
+}
+
+/// The keys of `layers` that the congestion control of `config` does not have, as dotted paths. One
+/// is an error if it was given beside the algorithm, or later: a file that sets keys of one
+/// algorithm can be run with another. Values of the profile are no error in a file, because a
+/// resolved scenario has all of them.
+fn without_effect(
+    layers: &[Node],
+    config: &Config,
+    profile: &Config,
+    field: &str,
+) -> Result<Vec<String>, ScenarioError> {
+    let algorithm = config.congestion.algorithm;
+    // The layer of a key, and whether the command line has it.
+    let place = |path: &str| {
+        let of_layer = |(index, layer): (usize, &Node)| {
+            layer.at(path).map(|node| (index, matches!(node.origin(), Origin::Argument(_)), node.origin().clone()))
+        };
+        layers.iter().enumerate().rev().find_map(of_layer)
+    };
+    let chosen = place("congestion.algorithm").map(|(index, is_argument, _)| (index, is_argument));
+    let [given, usual] = [config, profile].map(settings_of);
+    let value = |settings: &Node, path: &str| settings.at(path).map(Node::to_value);
+    let foreign = Algorithm::KEYS.into_iter().filter(|(_, having)| !having.contains(&algorithm));
+    let mut without_effect = Vec::new();
+    for (key, having) in foreign {
+        let path = format!("congestion.{key}");
+        let Some((index, is_argument, origin)) = place(&path) else { continue };
+        let differs = value(&given, &path) != value(&usual, &path);
+        if (is_argument || differs) && Some((index, is_argument)) >= chosen {
+            let names: Vec<String> = having.iter().map(|algorithm| format!("\"{}\"", name(*algorithm))).collect();
+            let message = format!("the algorithm \"{}\" does not have this key", name(algorithm));
+            let help = format!("remove it, or choose an `algorithm` that has it: {}", names.join(", "));
+            return Err(ScenarioError::new(message, origin, join(field, &path)).help(help));
+        }
+        without_effect.push(path);
+    }
+    if algorithm.always_paces()
+        && !config.pacing
+        && let Some((index, is_argument, origin)) = place("pacing")
+    {
+        if (is_argument || profile.pacing) && Some((index, is_argument)) >= chosen {
+            let message = format!("the algorithm \"{}\" always paces", name(algorithm));
+            let help = "remove it, or choose another `congestion.algorithm`";
+            return Err(ScenarioError::new(message, origin, join(field, "pacing")).help(help));
+        }
+        without_effect.push("pacing".to_owned());
+    }
+    Ok(without_effect)
+}
+
+/// The name of an algorithm in a scenario.
+fn name(algorithm: Algorithm) -> String {
+    let value = toml::Value::try_from(algorithm).expect("an algorithm is a name");
+    value.as_str().expect("an algorithm is a name").to_owned()
 }
 
 /// Rejects settings of the command line that no flow has, because each names a profile.

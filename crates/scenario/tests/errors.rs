@@ -579,3 +579,137 @@ fn a_setting_of_the_command_line_that_no_flow_has_is_refused() {
     let error = Scenario::read(flow, "s.toml", Path::new("."), &sets).map(drop).expect_err("no effect").to_string();
     assert!(error.contains("quic.congestion: no flow uses QUIC; remove it"), "{error}");
 }
+
+/// A download over a preset, with more keys of `[bearer]`.
+fn over(preset: &str, keys: &str) -> String {
+    format!("format = 1\n[bearer]\npreset = \"{preset}\"\n{keys}\n[[flow]]\nkind = \"download\"\nbytes = \"100 kB\"\n")
+}
+
+/// The error of a preset with these keys, in the scenario or on the command line.
+fn error_over(preset: &str, keys: &str) -> String {
+    read(&over(preset, keys)).expect_err(keys).to_string()
+}
+
+#[test]
+fn a_table_of_a_preset_can_be_left_out() {
+    let toml = |keys: &str| read(&over("lte-20mhz", keys)).expect(keys).to_toml();
+    assert!(toml("").contains("[bearer.drx]") && toml("").contains("[bearer.rrc]"));
+    let awake = toml("drx = false");
+    assert!(!awake.contains("[bearer.drx]") && awake.contains("[bearer.rrc]"), "{awake}");
+    assert!(!toml("pdcp.queue = false").contains("[bearer.pdcp.queue]"));
+    // A preset without the table has nothing to leave out.
+    read(&over("nr-n78-low-latency", "drx = false")).expect("no DRX");
+    let error = error_over("lte-20mhz", "cell = false");
+    assert!(error.contains("bearer.cell: this key is missing"), "{error}");
+    let error = error_over("lte-20mhz", "drx.on = false");
+    assert!(error.contains("bearer.drx.on: invalid type: boolean `false`"), "{error}");
+}
+
+#[test]
+fn the_mode_of_the_rlc_can_be_changed_over_a_preset() {
+    let toml = read(&over("lte-20mhz", "rlc.mode = \"unacknowledged\"")).expect("its t_reordering remains").to_toml();
+    assert!(toml.contains("mode = \"unacknowledged\"") && !toml.contains("max_retx"), "{toml}");
+    read(&over("nr-n28-fdd-20mhz", "rlc = { mode = \"unacknowledged\", sequence_bits = 12 }")).expect("a mode of NR");
+    let error = error_over("nr-n28-fdd-20mhz", "rlc.mode = \"unacknowledged\"");
+    let expected = "s.toml:4: bearer.rlc.sequence_bits: this must be 6 or 12 with `rlc.mode = \"unacknowledged\"`";
+    assert!(error.starts_with(expected), "{error}");
+    let error = error_over("lte-20mhz", "rlc = { mode = \"unacknowledged\", max_retx = 4 }");
+    assert!(error.contains("s.toml:4: bearer.rlc.max_retx: unknown key"), "{error}");
+}
+
+#[test]
+fn an_error_of_two_keys_is_reported_at_that_of_the_user() {
+    let cases = [
+        (
+            "lte-tdd-20mhz",
+            "cell.tdd.configuration = 0",
+            "s.toml:4: bearer.harq.processes: this must be 1 to 4 (with `cell.tdd.configuration = 0`, TS 36.213 Table 7-1)",
+        ),
+        (
+            "nr-n78-100mhz-sa",
+            "cell.bandwidth = \"20 MHz\"\ncell.spacing = \"15 kHz\"",
+            "s.toml:5: bearer.cell.processing: this must be whole slots of 1 ms with `cell.spacing = \"15 kHz\"`",
+        ),
+        (
+            "nr-n41-100mhz",
+            "cell.tdd.pattern = \"DDDDD\"",
+            "s.toml:4: bearer.cell.tdd.pattern: this must be a pattern with a U slot",
+        ),
+        (
+            "lte-20mhz",
+            "rrc.inactivity = \"150 ms\"",
+            "s.toml:4: bearer.drx.inactivity: this must be shorter than `rrc.inactivity`",
+        ),
+        (
+            "nr-n78-100mhz-nsa",
+            "master.rrc.inactivity = \"150 ms\"",
+            "s.toml:4: bearer.master.drx.inactivity: this must be shorter than `rrc.inactivity`",
+        ),
+        (
+            "lte-20mhz",
+            "rlc.t_poll_retransmit = \"45 ms\"",
+            "s.toml:4: bearer.rlc.t_status_prohibit: this must be at most `rlc.t_poll_retransmit`",
+        ),
+    ];
+    for (preset, keys, expected) in cases {
+        let error = error_over(preset, keys);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let set = [("bearer.cell.tdd.configuration".to_owned(), "0".to_owned())];
+    let error = Scenario::read(&over("lte-tdd-20mhz", ""), "s.toml", Path::new(""), &set).expect_err("8 processes");
+    assert!(
+        error.to_string().starts_with("override bearer.cell.tdd.configuration=0: bearer.harq.processes"),
+        "{error}"
+    );
+}
+
+#[test]
+fn keys_that_the_congestion_control_does_not_have_are_refused() {
+    let tcp = |keys: &str| {
+        let text = format!("{}[tcp]\n{keys}", over("wired", ""));
+        read(&text).map(|scenario| scenario.to_toml()).map_err(|error| error.to_string())
+    };
+    for (key, having) in [
+        ("congestion.hystart = \"off\"", "\"cubic\""),
+        ("congestion.fixed_window = 7", "\"fixed\""),
+        ("congestion.update_interval = \"7 ms\"", "\"cubic\""),
+        ("congestion.bbr3_constants = \"draft-06\"", "\"bbr3\""),
+        ("congestion.least_window = 1", "\"new-reno\", \"westwood+\", \"vegas\""),
+    ] {
+        let error = tcp(&format!("congestion.algorithm = \"bbr\"\n{key}")).expect_err(key);
+        let path = key.split(' ').next().expect("a key");
+        assert!(error.contains(&format!("tcp.{path}: the algorithm \"bbr\"")) && error.contains(having), "{error}");
+    }
+    // The profile has the same value, which is no error in a file.
+    tcp("congestion.algorithm = \"bbr\"\npacing = false").expect("the value of the profile");
+    let set = ["congestion.algorithm=bbr", "pacing=false", "congestion.hystart=linux"];
+    let set = set.map(|text| text.split_once('=').expect("a value"));
+    for (key, value) in &set[1..] {
+        let sets = [set[0], (key, value)].map(|(key, value)| (format!("tcp.{key}"), value.to_owned()));
+        let error = Scenario::read(&over("wired", ""), "s.toml", Path::new(""), &sets).map(drop).expect_err(key);
+        assert!(error.to_string().contains(&format!("tcp.{key}: the algorithm \"bbr\"")), "{error}");
+    }
+    let error = tcp("congestion.fixed_window = 7").expect_err("the profile has CUBIC");
+    assert!(error.contains("the algorithm \"cubic\" does not have this key"), "{error}");
+    tcp("congestion.algorithm = \"reno\"\ncongestion.least_window = 1").expect("a key of NewReno");
+    // Values of the profile are in each resolved scenario.
+    let resolved = tcp("congestion = \"bbr\"").expect("an algorithm");
+    assert_eq!(read(&resolved).expect("it was resolved").to_toml(), resolved);
+}
+
+#[test]
+fn a_file_with_keys_of_one_congestion_control_can_be_run_with_another() {
+    let text = format!("{}[tcp]\ncongestion.hystart = \"off\"\npacing = false\n", over("wired", ""));
+    let read = |set: &[(&str, &str)]| {
+        let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Scenario::read(&text, "s.toml", Path::new(""), &set).map(|scenario| scenario.to_toml())
+    };
+    let resolved = read(&[("tcp.congestion.algorithm", "bbr")]).expect("keys of the file");
+    let again = Scenario::read(&resolved, "s.toml", Path::new(""), &[]).expect("it was resolved").to_toml();
+    assert_eq!(again, resolved);
+    let error = read(&[("tcp.congestion.algorithm", "bbr"), ("tcp.congestion.hystart", "linux")]);
+    let error = error.expect_err("both were set").to_string();
+    assert!(error.starts_with("override tcp.congestion.hystart=linux: tcp.congestion.hystart"), "{error}");
+    let own = text.replace("bytes = \"100 kB\"\n", "bytes = \"100 kB\"\ntcp.congestion = \"bbr\"\n");
+    Scenario::read(&own, "s.toml", Path::new(""), &[]).expect("other flows may use the keys of all");
+}

@@ -205,6 +205,43 @@ impl Algorithm {
     pub const fn is_random(self) -> bool {
         matches!(self, Self::Bbr | Self::Bbr3)
     }
+
+    /// Whether it sends at a rate of its own, whatever [`Config::pacing`] is.
+    pub const fn always_paces(self) -> bool {
+        matches!(self, Self::Bbr | Self::Bbr3 | Self::Copa | Self::Prague)
+    }
+
+    /// The keys of [`Congestion`] that not all algorithms have, each with those that have it.
+    /// Prague has those of NewReno, which it is without accurate ECN.
+    pub const KEYS: [(&'static str, &'static [Self]); 14] = {
+        const NEW_RENO: &[Algorithm] =
+            &[Algorithm::NewReno, Algorithm::Westwood, Algorithm::Vegas, Algorithm::Ledbat, Algorithm::Prague];
+        const WINDOW: &[Algorithm] = &[
+            Algorithm::NewReno,
+            Algorithm::Cubic,
+            Algorithm::Westwood,
+            Algorithm::Vegas,
+            Algorithm::Ledbat,
+            Algorithm::Prague,
+        ];
+        const CUBIC: &[Algorithm] = &[Algorithm::Cubic];
+        [
+            ("fixed_window", &[Self::Fixed]),
+            ("counting", WINDOW),
+            ("slow_start_limit", WINDOW),
+            ("halving", WINDOW),
+            ("halve_to_whole_segments", WINDOW),
+            ("least_window", NEW_RENO),
+            ("fast_convergence", CUBIC),
+            ("reno_friendly", CUBIC),
+            ("reno_catch_up", CUBIC),
+            ("cubic_growth", CUBIC),
+            ("update_interval", CUBIC),
+            ("growth_before_loss", CUBIC),
+            ("hystart", CUBIC),
+            ("bbr3_constants", &[Self::Bbr3]),
+        ]
+    };
 }
 
 /// How the congestion window changes.
