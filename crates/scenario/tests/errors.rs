@@ -618,6 +618,13 @@ fn the_mode_of_the_rlc_can_be_changed_over_a_preset() {
 }
 
 #[test]
+fn a_key_of_another_cell_is_not_a_key_of_the_fixed_network() {
+    let error = error_over("lte-cat-m1", "cell.bandwidth = \"20 MHz\"");
+    let expected = "s.toml:4: bearer.cell.bandwidth: unknown key; known here: control_symbols, control_blocks";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
 fn an_error_of_two_keys_is_reported_at_that_of_the_user() {
     let cases = [
         (
