@@ -32,8 +32,8 @@ pub fn suggest(table: &str, entry: &Entry, error: ScenarioError) -> ScenarioErro
     let has = |path: &String| paths.contains(path) || short.contains(path);
     let meant = match meant.map(|meant| (meant, below(meant))) {
         Some((meant, Some(path))) if has(&path) => Some(meant.to_owned()),
-        // The key of another table, such as `fixed.rate`, if the model has no such key near. A key of
-        // a table below that of the bearer is none of those: the bandwidth of a cell is no rate.
+        // The key of another table, such as `fixed.rate`, if the model has no such key near. A key
+        // of a table below that of the bearer is none of those: the bandwidth of a cell is no rate.
         Some((meant, None)) => {
             let near = own.filter(|path| path.split('.').count() <= MOST_KEYS);
             near.map(|path| join(table, path)).or_else(|| parent.is_empty().then(|| meant.to_owned()))
