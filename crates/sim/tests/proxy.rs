@@ -156,7 +156,9 @@ fn the_adaptive_budget_and_that_of_the_bearer_fill_it() {
         ("umts-r99-384", "", "4 MB", ["16 kB", "24 kB", "40 kB"], 1.05),
         ("hsdpa-cat6", "", "20 MB", ["64 kB", "128 kB", "200 kB"], 1.1),
     ] {
-        let tables = format!("[bearer]\npreset = \"{preset}\"\n{conditions}[[flow]]\nkind = \"download\"\nbytes = \"{bytes}\"\n");
+        let tables = format!(
+            "[bearer]\npreset = \"{preset}\"\n{conditions}[[flow]]\nkind = \"download\"\nbytes = \"{bytes}\"\n"
+        );
         let constant =
             budgets.map(|budget| run(&format!("[proxy]\nbudget = \"{budget}\"\n{tables}"), "proxy").times[0]);
         let best = constant.into_iter().fold(f64::INFINITY, f64::min);
