@@ -123,6 +123,27 @@ pub(crate) fn between(
     Err(ValueError::OutsideStandard { key: format!("{table}.{key}"), min, max, clause: source.into() })
 }
 
+impl Enumeration {
+    /// Refuses a number of `table.key` that it does not have.
+    pub(crate) fn check(&'static self, number: u64, table: &str, key: &str) -> Result<(), ValueError> {
+        self.refuse(self.has(number), table, key)
+    }
+
+    /// Refuses a time that it does not have.
+    pub(crate) fn check_span(&'static self, span: Span, table: &str, key: &str) -> Result<(), ValueError> {
+        self.refuse(self.has_span(span), table, key)
+    }
+
+    /// Refuses a size that it does not have.
+    pub(crate) fn check_bytes(&'static self, bytes: Bytes, table: &str, key: &str) -> Result<(), ValueError> {
+        self.refuse(self.has_bytes(bytes), table, key)
+    }
+
+    fn refuse(&'static self, has: bool, table: &str, key: &str) -> Result<(), ValueError> {
+        if has { Ok(()) } else { Err(ValueError::NotEnumerated { key: format!("{table}.{key}"), values: self }) }
+    }
+}
+
 /// A value of `table.key` that is not one of those `expected`.
 pub(crate) fn range(table: &str, key: &str, expected: &'static str) -> ValueError {
     ValueError::Range { key: format!("{table}.{key}"), expected }
