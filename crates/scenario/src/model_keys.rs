@@ -23,7 +23,9 @@ pub fn suggest(table: &str, entry: &Entry, error: ScenarioError) -> ScenarioErro
     }
     let paths = paths_of(entry);
     let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
-    let own = if key == "preset" && parent == "conditions" {
+    // Environments are no key of a model: those of `[bearer]` have them.
+    let is_environment = key == "environment" && paths.iter().any(|path| path == "conditions");
+    let own = if is_environment || key == "preset" && parent == "conditions" {
         Some("conditions.environment")
     } else {
         of_model(key, parent, &paths)

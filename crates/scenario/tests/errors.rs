@@ -622,6 +622,8 @@ fn a_key_of_another_cell_is_not_a_key_of_the_fixed_network() {
     let error = error_over("lte-cat-m1", "cell.bandwidth = \"20 MHz\"");
     let expected = "s.toml:4: bearer.cell.bandwidth: unknown key; known here: control_symbols, control_blocks";
     assert!(error.starts_with(expected), "{error}");
+    let error = error_over("nr-n78-100mhz-nsa", "master.conditions.environment = \"walking\"");
+    assert!(error.contains("did you mean `bearer.conditions.environment`?"), "{error}");
 }
 
 #[test]
