@@ -159,7 +159,8 @@ def tcp(scenario: Scenario, settings: Settings) -> dict[str, Any]:
     if settings == "ns2-newreno":
         unlimited = {"window_limit": "unlimited", "initial_slow_start_threshold": "unlimited"}
         return {**common, **unlimited, "opening_segment": True, "delayed_ack": delayed, "congestion": congestion}
-    congestion["hystart"] = "off"
+    if scenario.controller == "cubic":
+        congestion["hystart"] = "off"
     found = {
         **common,
         "handshake": settings == "linux-6 like ns-3",
@@ -179,7 +180,8 @@ def tcp(scenario: Scenario, settings: Settings) -> dict[str, Any]:
         absent = ("rack", "tail_loss_probe", "forward_rto", "eifel", "duplicate_undo")
         found["recovery"] = dict.fromkeys(absent, False)
         found["retransmission_timeout"] = {"floor": "timeout", "samples": "every-ack"}
-        congestion["reno_friendly"] = False
+        if scenario.controller == "cubic":
+            congestion["reno_friendly"] = False
     else:
         # In slow start Linux 2.6.16 adds a segment with each acknowledgement (tcp_slow_start, RFC
         # 3465 with L = 1).

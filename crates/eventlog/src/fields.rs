@@ -97,7 +97,8 @@ pub(crate) const RADIO: &[Field] = &[
     field(
         "level",
         None,
-        "current C/I level, CQI (HSDPA) or number of the coding scheme (GPRS); 0 where the bearer has none",
+        "current C/I level, CQI (HSDPA), index of the MCS (LTE, NR, Wi-Fi) or of the TBS (NB-IoT), step of the grant \
+         (E-DCH) or number of the coding scheme (GPRS); 0 where the bearer has none",
     ),
     field(
         "control",

@@ -8,7 +8,7 @@ import polars as pl
 
 from airpath.plot.selection import Drawn
 from airpath.quantities import split_quantity
-from airpath.result import NotLoggedError
+from airpath.result import NotLoggedError, UnreadableResultError
 
 _LTE = {1.4: 6, 3: 15, 5: 25, 10: 50, 15: 75, 20: 100}
 """Resource blocks of a carrier by its bandwidth in MHz (TS 36.101 Table 5.6-1)."""
@@ -38,12 +38,12 @@ class CellUse:
 
 
 def cell_uses(run: Drawn) -> list[CellUse]:
-    """Return the use of each cell of LTE and NR, by direction; empty without a radio log."""
+    """Return the use of each cell of LTE and NR, by direction; none without a readable log."""
     found = []
     try:
         sent = run.events("radio").select("time", "component", "direction", "user", "duration", "bytes").collect()
         states = run.events("states").filter(pl.col("aspect") == "slots").collect()
-    except NotLoggedError:
+    except (NotLoggedError, UnreadableResultError):
         return []
     for (component, direction), rows in sorted(sent.group_by("component", "direction"), key=lambda each: each[0]):
         bearer = _bearer(run, str(component))
