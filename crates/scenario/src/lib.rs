@@ -24,6 +24,7 @@
 //! | `voice` | calls |
 //! | `exchanges` | remote terminals, files of their sessions; mail |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
+//! | `check` | what is wrong between tables that are right by themselves |
 //! | [`archive`] | a scenario with its files, as it is stored in a result folder |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
 //! | [`quic`] | the transport of a flow, and the `[quic]` tables
@@ -33,6 +34,7 @@ pub mod archive;
 pub mod bearer;
 mod capacity;
 pub mod change;
+mod check;
 pub mod document;
 mod environment;
 pub mod error;
@@ -59,7 +61,7 @@ pub mod work;
 use std::iter;
 use std::path::Path;
 
-use airpath_core::{Classes, ComponentId, Context, Instant, Seed, Span, UserId};
+use airpath_core::{Classes, Instant, Seed, Span, UserId};
 use airpath_link::Bearer;
 use airpath_radio::Models;
 use serde::{Deserialize, Serialize};
@@ -79,7 +81,6 @@ pub use proxy::{BudgetSource, ProxyConfig};
 pub use work::{FlowGroup, Work};
 
 use document::Node;
-use error::did_you_mean;
 use mobile::{MobileGroup, read_mobiles};
 use steering::SteeringConfig;
 
@@ -249,8 +250,8 @@ impl Scenario {
             .enumerate()
             .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp, &quic, folder))
             .collect::<Result<Vec<_>, _>>()?;
-        refuse_without_flows("tcp", "TCP", &tcp, flow_groups.iter().map(|group| group.tcp.is_some()))?;
-        refuse_without_flows("quic", "QUIC", &quic, flow_groups.iter().map(|group| group.quic.is_some()))?;
+        check::refuse_without_flows("tcp", "TCP", &tcp, flow_groups.iter().map(|group| group.tcp.is_some()))?;
+        check::refuse_without_flows("quic", "QUIC", &quic, flow_groups.iter().map(|group| group.quic.is_some()))?;
         let change_tables = take_list(&mut node, "change")?;
         let changes = change_tables
             .iter()
@@ -484,130 +485,6 @@ impl Scenario {
             queue.rate = rate;
         }
         Ok(())
-    }
-
-    /// Whether the bearers support the `[[change]]` tables, tried on idle ones in the
-    /// order of time.
-    fn check_changes(&self, tables: &[Node]) -> Result<(), ScenarioError> {
-        if tables.is_empty() {
-            return Ok(());
-        }
-        let mobiles = self.mobiles();
-        let mut fixed = self.build_fixed(Seed::default());
-        let mut cells = self.build_cells(Seed::default())?;
-        let mut changes: Vec<usize> = (0..self.changes.len()).collect();
-        changes.sort_by_key(|index| self.changes[*index].at);
-        let mut lost = Vec::new();
-        for index in changes {
-            let change = &self.changes[index];
-            let refuse = |message: String, key: &str| {
-                ScenarioError::new(message, tables[index].origin_of(key).clone(), format!("change.{index}.{key}"))
-            };
-            let orders = change.orders(self, &mobiles).map_err(|error| {
-                let wrong = refuse(error.message, &error.field.unwrap_or_default());
-                ScenarioError { help: error.help, ..wrong }
-            })?;
-            for Order { hop, command } in orders {
-                let bearer = match hop {
-                    Hop::Fixed => &mut fixed,
-                    Hop::Cell(cell) => &mut cells.bearers[cell].1,
-                };
-                let mut cx = Context::new(None, &mut lost, ComponentId::default());
-                bearer
-                    .command(Instant::ZERO + change.at, &command, &mut cx)
-                    .map_err(|error| refuse(error.to_string(), error.field()))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What serde alone cannot see.
-    fn check(&self, file: &str, bearers: [Option<&Node>; 2]) -> Result<(), ScenarioError> {
-        let mobiles = self.mobiles();
-        let wrong =
-            |message: String, field: &str| Err(ScenarioError::new(message, Origin::File(file.to_owned()), field));
-        if mobiles.is_empty() {
-            return wrong("there is no mobile".to_owned(), "mobile");
-        }
-        for (index, group) in self.groups.iter().enumerate() {
-            if self.groups[..index].iter().any(|other| other.name == group.name) {
-                return wrong(format!("two groups of mobiles are called `{}`", group.name), "mobile.name");
-            }
-        }
-        for group in &self.flow_groups {
-            if !mobiles.iter().any(|mobile| is_for(group, mobile)) {
-                let name = group.mobile().expect("a flow for every mobile has one");
-                let known: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();
-                let error = ScenarioError::new(
-                    format!("there is no mobile `{name}`"),
-                    group.mobile_origin.clone(),
-                    "flow.mobile",
-                );
-                return Err(error.help(did_you_mean(name, &known)));
-            }
-        }
-        self.check_users(&mobiles, file)?;
-        // Building finds errors that depend on the model, such as an unknown class. Mobiles of a
-        // group differ in their names only, so one is enough where each has a bearer of its own.
-        let configured = [Some(&self.bearer), self.second_bearer.as_ref()];
-        for (bearer, table) in configured.into_iter().flatten().zip(bearers.into_iter().flatten()) {
-            let mut built = mobiles.clone();
-            if !bearer.is_shared() {
-                built.dedup_by(|mobile, before| mobile.group == before.group);
-            }
-            bearer.build(&built, Seed::default()).map_err(|mut error| {
-                error.origin = layers::origin_of(table, bearer.which().field_below(&error), &error.message);
-                error
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Whether there are names and numbers for the second interfaces, and a bearer for each flow.
-    fn check_users(&self, mobiles: &[Mobile], file: &str) -> Result<(), ScenarioError> {
-        let wrong = |message: String, origin: &Origin, field: &str, help: &str| {
-            Err(ScenarioError::new(message, origin.clone(), field).help(help))
-        };
-        if self.second_bearer.is_none() {
-            return match self.flow_groups.iter().find(|group| group.bearer() == Some(Which::Second)) {
-                Some(group) => wrong(
-                    "the mobiles have one bearer".to_owned(),
-                    &group.bearer_origin,
-                    "flow.bearer",
-                    "add the table [second_bearer], or remove this key",
-                ),
-                None => Ok(()),
-            };
-        }
-        let origin = Origin::File(file.to_owned());
-        if 2 * mobiles.len() > UserId::LIMIT as usize {
-            let message = format!("two bearers of {} mobiles are too many for one run", mobiles.len());
-            return wrong(message, &origin, "second_bearer", "the limit is 16,000,000 interfaces");
-        }
-        let mut names = self.user_names();
-        names.sort();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            let message = format!("a mobile has the name `{}`, which is that of a second interface", pair[0]);
-            return wrong(message, &origin, "mobile.name", "give the mobile another name");
-        }
-        Ok(())
-    }
-}
-
-/// Rejects settings of the command line for a transport that no flow uses; `uses` has each
-/// flow's. A scenario without flows has programs.
-fn refuse_without_flows(
-    table: &str,
-    transport: &str,
-    settings: &Node,
-    mut uses: impl ExactSizeIterator<Item = bool>,
-) -> Result<(), ScenarioError> {
-    let is_unused = uses.len() > 0 && !uses.any(|uses| uses);
-    match settings.first_argument(table).filter(|_| is_unused) {
-        Some((path, origin)) => {
-            Err(ScenarioError::new(format!("no flow uses {transport}"), origin, path).help("remove it"))
-        }
-        None => Ok(()),
     }
 }
 
