@@ -10,7 +10,7 @@ use serde_path_to_error::{Path, Segment};
 use toml::de::{DeTable, DeValue};
 
 pub use crate::error::join;
-use crate::error::{Origin, ScenarioError, did_you_mean, did_you_mean_key};
+use crate::error::{Origin, ScenarioError, did_you_mean};
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
@@ -319,7 +319,7 @@ impl Node {
     /// The error for an unknown `key` of this table.
     pub fn unknown_key(&self, at: &str, key: &str, known: &[&str]) -> ScenarioError {
         let origin = self.get(key).map_or(&self.origin, Self::origin).clone();
-        ScenarioError::new("unknown key", origin, join(at, key)).help(did_you_mean_key(at, key, known))
+        ScenarioError::unknown_key(at, key, known, origin)
     }
 
     /// The error with this `message` at a `path` below `at`. `keys` returns the keys of the table
@@ -352,8 +352,7 @@ impl Node {
                 let (parent, table) = stepped.map_or((field.as_str(), node), |parent| (parent, table));
                 let origin = node.get(key).unwrap_or(node).origin.clone();
                 let known: Vec<&str> = table.read_apart.iter().chain(known).copied().collect();
-                return ScenarioError::new("unknown key", origin, join(parent, key))
-                    .help(did_you_mean_key(parent, key, &known));
+                return ScenarioError::unknown_key(parent, key, &known, origin);
             }
         }
         if message.starts_with("missing field")

@@ -13,6 +13,17 @@ pub struct ScenarioError {
     pub origin: Origin,
     /// Dotted path of the offending key, such as `bearer.bler`.
     pub field: Option<String>,
+    /// Of an unknown key: the choice that the help offers.
+    pub(crate) unknown_key: Option<Box<UnknownKey>>,
+}
+
+/// What the help for an unknown key offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownKey {
+    /// The key that may be meant.
+    pub meant: Option<String>,
+    /// The keys of the table.
+    pub known: Vec<String>,
 }
 
 /// Where a value was written.
@@ -38,7 +49,24 @@ impl ScenarioError {
     /// An error about the value at `field`.
     pub fn new(message: impl Into<String>, origin: Origin, field: impl Into<String>) -> Self {
         let field = field.into();
-        Self { message: message.into(), help: None, origin, field: (!field.is_empty()).then_some(field) }
+        let field = (!field.is_empty()).then_some(field);
+        Self { message: message.into(), help: None, origin, field, unknown_key: None }
+    }
+
+    /// An error about the unknown `key` of the table at the path `at`, which has the keys `known`.
+    pub fn unknown_key(at: &str, key: &str, known: &[&str], origin: Origin) -> Self {
+        let meant = usual_name(at, key, known).or_else(|| nearest(key, known.iter().copied()).map(str::to_owned));
+        let known = known.iter().map(|key| (*key).to_owned()).collect();
+        Self::new("unknown key", origin, join(at, key)).with_unknown_key(UnknownKey { meant, known })
+    }
+
+    /// The same, with what its help offers.
+    #[must_use]
+    pub(crate) fn with_unknown_key(mut self, unknown: UnknownKey) -> Self {
+        let known: Vec<&str> = unknown.known.iter().map(String::as_str).collect();
+        self.help = Some(suggestion(unknown.meant.as_deref(), &known));
+        self.unknown_key = Some(Box::new(unknown));
+        self
     }
 
     /// The same, with what to do next.
@@ -209,19 +237,13 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// `did you mean …?` for the unknown `key` of the table at the path `at`, and this table's keys.
-pub fn did_you_mean_key(at: &str, key: &str, known: &[&str]) -> String {
-    let meant = usual_name(at, key, known).or_else(|| nearest(key, known.iter().copied()).map(str::to_owned));
-    suggestion(meant.as_deref(), known)
-}
-
 /// `did you mean …?` for the unknown name `wrong`, and the known names.
 pub fn did_you_mean(wrong: &str, known: &[&str]) -> String {
     suggestion(nearest(wrong, known.iter().copied()), known)
 }
 
 /// `did you mean …?` with the key `meant`, if there is one, and the known names.
-pub fn suggestion(meant: Option<&str>, known: &[&str]) -> String {
+fn suggestion(meant: Option<&str>, known: &[&str]) -> String {
     let all = known.join(", ");
     match meant {
         Some(name) => format!("did you mean `{name}`? known here: {all}"),

@@ -3,26 +3,23 @@
 use airpath_radio::model::Entry;
 use serde_json::Value;
 
-use crate::error::{NAMES_ELSEWHERE, ScenarioError, join, nearest, suggestion};
+use crate::error::{NAMES_ELSEWHERE, ScenarioError, UnknownKey, join, nearest};
 
 /// The error for an unknown key below `table`, the table of a bearer with the model `entry`, with a
 /// suggestion that this model has. Other errors are not changed.
 pub fn suggest(table: &str, entry: &Entry, error: ScenarioError) -> ScenarioError {
     let path = error.field.as_deref().and_then(|field| field.strip_prefix(table)?.strip_prefix('.'));
-    let (Some(path), Some(help), "unknown key") = (path, &error.help, error.message.as_str()) else { return error };
-    let (meant, known) = match help.strip_prefix("did you mean `").and_then(|rest| rest.split_once("`? known here: ")) {
-        Some((meant, known)) => (Some(meant), known),
-        None => (None, help.trim_start_matches("known here: ")),
-    };
-    let known: Vec<&str> = known.split(", ").collect();
+    let path = path.map(str::to_owned);
+    let (Some(path), Some(unknown)) = (path, error.unknown_key.clone()) else { return error };
+    let UnknownKey { meant, known } = *unknown;
     let below = |meant: &str| meant.strip_prefix(table).and_then(|rest| rest.strip_prefix('.')).map(str::to_owned);
     // A similar key of the same table, or of one below it.
-    let first = meant.map(|meant| below(meant).unwrap_or_else(|| meant.to_owned()));
-    if first.is_some_and(|path| known.contains(&path.split('.').next().unwrap_or(&path))) {
+    let first = meant.as_deref().map(|meant| below(meant).unwrap_or_else(|| meant.to_owned()));
+    if first.is_some_and(|path| path.split('.').next().is_some_and(|key| known.iter().any(|each| each == key))) {
         return error;
     }
     let paths = paths_of(entry);
-    let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let (parent, key) = path.rsplit_once('.').unwrap_or(("", &path));
     // Environments are no key of a model: those of `[bearer]` have them.
     let is_environment = key == "environment" && paths.iter().any(|path| path == "conditions");
     let own = if is_environment || key == "preset" && parent == "conditions" {
@@ -32,7 +29,7 @@ pub fn suggest(table: &str, entry: &Entry, error: ScenarioError) -> ScenarioErro
     };
     let short = entry.shorthand.map(|table| entry.keys(Some(table))).unwrap_or_default();
     let has = |path: &String| paths.contains(path) || short.contains(path);
-    let meant = match meant.map(|meant| (meant, below(meant))) {
+    let meant = match meant.as_deref().map(|meant| (meant, below(meant))) {
         Some((meant, Some(path))) if has(&path) => Some(meant.to_owned()),
         // The key of another table, such as `fixed.rate`, if the model has no such key near. A key
         // of a table below that of the bearer is none of those: the bandwidth of a cell is no rate.
@@ -42,8 +39,7 @@ pub fn suggest(table: &str, entry: &Entry, error: ScenarioError) -> ScenarioErro
         }
         _ => own.map(|path| join(table, path)),
     };
-    let help = suggestion(meant.as_deref(), &known);
-    error.help(help)
+    error.with_unknown_key(UnknownKey { meant, known })
 }
 
 /// The key of the model that is called `key`, or is meant by that name in other tools, or is most
