@@ -334,6 +334,13 @@ def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
 def states_with_effect() -> list[tuple[str, str]]:
     """Return the radio states that carry nothing, as pairs of aspect and name."""
 
+def resource_blocks(bandwidth: str, spacing: str | None) -> int | None:
+    """Return the resource blocks of a carrier of LTE, or with a subcarrier spacing of NR.
+
+    Returns:
+        Their number; `None` if the standard has no such carrier.
+    """
+
 def event_columns() -> list[tuple[str, list[tuple[str, str | None, str]]]]:
     """Return the columns of each table of the event log: name, unit and description."""
 

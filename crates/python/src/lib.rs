@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use airpath_core::state::{self, Effect};
+use airpath_radio::lte::tables as lte;
+use airpath_radio::nr::tables as nr;
 use airpath_scenario::preset::COMMON_NAMES;
 use airpath_scenario::{Preset, ReadPage, Scenario, ScenarioError as CoreScenarioError};
 use airpath_sim::{Options, RunError};
@@ -61,6 +63,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::trace_causes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_figures, module)?)?;
     module.add_function(wrap_pyfunction!(states_with_effect, module)?)?;
+    module.add_function(wrap_pyfunction!(resource_blocks, module)?)?;
     module.add_function(wrap_pyfunction!(event_columns, module)?)?;
     module.add_function(wrap_pyfunction!(common_names, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
@@ -74,6 +77,16 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn states_with_effect() -> Vec<(&'static str, &'static str)> {
     let with_effect = state::all().filter(|(_, _, effect)| *effect != Effect::Carries);
     with_effect.map(|(aspect, name, _)| (aspect.name(), name)).collect()
+}
+
+/// Returns the resource blocks of a carrier: of LTE by its bandwidth, of NR by its subcarrier
+/// spacing as well.
+#[pyfunction]
+fn resource_blocks(bandwidth: &str, spacing: Option<&str>) -> Option<u32> {
+    let bandwidth = bandwidth.parse().ok()?;
+    let Some(spacing) = spacing else { return lte::channel(bandwidth).map(|channel| channel.resource_blocks) };
+    let spacing = spacing.parse().ok()?;
+    [nr::Range::Fr1, nr::Range::Fr2].into_iter().find_map(|range| nr::resource_blocks(range, bandwidth, spacing))
 }
 
 /// Runs a scenario and returns its summary as JSON, and the outcomes in it alone.
