@@ -179,6 +179,15 @@ def test_a_report_that_cannot_be_written_runs_nothing(airpath_command: Command, 
     assert not (airpath_command.folder / "one").exists()
 
 
+def test_tables_of_transports_that_no_flow_uses_are_noted(airpath_command: Command, scenario: WriteScenario) -> None:
+    path = scenario()
+    path.write_text(path.read_text() + '\n[tcp]\nprofile = "linux-2.4"\n[quic]\ncongestion = "cubic"\n')
+    for transport, unused in (("tcp", "QUIC"), ("quic-quinn", "TCP")):
+        done = airpath_command("run", path, "--set", f"flow.transport={transport}")
+        assert done.code == 0
+        assert done.err == f"note: no flow uses {unused}: [{unused.lower()}] of the scenario has no effect\n"
+
+
 def test_quiet_prints_the_result_only(airpath_command: Command, scenario: WriteScenario) -> None:
     path = scenario()
     loud = airpath_command("run", path, "--out", "one")

@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -170,7 +171,20 @@ def run(
             sys.stdout.flush()
             with explained():
                 write_report(Result(written_to(folder), _temporary=temporary), report, context.obj or ())
+    _note_unused(source, overrides)
     raise typer.Exit(warn_about(json.loads(outcomes), out and written_to(out)))
+
+
+def _note_unused(scenario: Path | dict[str, Any], overrides: dict[str, Any]) -> None:
+    """Print a note about the tables of transports that no flow of a scenario uses."""
+    from airpath.run import resolve
+
+    given = tomllib.loads(scenario.read_text("utf-8")) if isinstance(scenario, Path) else scenario
+    tables = [key for key in ("tcp", "quic") if key in given]
+    flows = tomllib.loads(resolve(scenario, set=overrides))["flow"] if tables else []
+    for key in tables:
+        if not any(key in flow for flow in flows):
+            note(f"no flow uses {key.upper()}: [{key}] of the scenario has no effect")
 
 
 def write_report(result: Result, report: Path, words: Sequence[str]) -> None:
