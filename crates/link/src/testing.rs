@@ -21,6 +21,8 @@
 //! [`contracts`] runs all checks that hold for every bearer; [`order_kept`] and [`idle_sleeps`] are
 //! for bearers that guarantee them. [`OneWay`] makes a bearer of a link.
 
+mod polling;
+
 use airpath_core::{
     Bitrate, ComponentId, Context, Count, Decibel, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Memory,
     Packet, PacketCounters, PacketEvent, PacketStep, Probability, RandomStream, Seed, SegmentInfo, SegmentLookup, Sink,
@@ -31,6 +33,8 @@ use crate::command::{BearerCommand, Buffer, Change, CommandError};
 use crate::delay::{Delay, Distribution};
 use crate::loss::{GilbertElliott, Loss};
 use crate::{Admission, Bearer, Departure, Link};
+
+pub use polling::{PollClock, Polling, Polls};
 
 /// A packet to push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,19 +251,6 @@ impl<'a, const N: usize> From<&'a [Arrival; N]> for Script<'a> {
     }
 }
 
-/// Times at which a bearer is polled between its arrivals.
-#[derive(Clone, Debug)]
-pub enum Polling {
-    /// At every wake-up.
-    OnTime,
-    /// At every wake-up, and at random times between: early polls must be harmless.
-    Early(u64),
-    /// Rarely, at random times.
-    Late(u64),
-    /// Only at the horizon, when all packets are pushed.
-    AtEnd,
-}
-
 /// Output of a bearer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -348,7 +339,7 @@ pub fn late_poll_invariance<'a, B: Bearer>(make: impl Fn() -> B, script: impl In
     let script = script.into();
     let on_time = drive(&mut make(), script, Polling::OnTime, horizon);
     for polling in [Polling::Early(1), Polling::Late(1), Polling::Late(2), Polling::AtEnd] {
-        let other = drive(&mut make(), script, polling.clone(), horizon);
+        let other = drive(&mut make(), script, polling, horizon);
         let first_difference =
             on_time.departures.iter().zip(&other.departures).position(|(a, b)| a != b).map(|index| {
                 format!("departure {index}: {:?} on time, {:?}", on_time.departures[index], other.departures[index])
@@ -407,9 +398,7 @@ struct Driver<'a, B> {
     arrivals: &'a [Arrival],
     segments: Segments,
     commands: &'a [Commanded],
-    polling: Polling,
-    stream: RandomStream,
-    now: Instant,
+    clock: PollClock,
     /// State of each packet, by id.
     fates: Vec<Fate>,
     /// Time and direction of each packet's `Queued` event, by id.
@@ -439,18 +428,12 @@ enum Fate {
 impl<'a, B: Bearer> Driver<'a, B> {
     fn new<'b: 'a>(bearer: &'a mut B, script: Script<'b>, polling: Polling) -> Self {
         let Script { arrivals, commands } = script;
-        let seed = match polling {
-            Polling::Early(seed) | Polling::Late(seed) => seed,
-            Polling::OnTime | Polling::AtEnd => 0,
-        };
         Self {
             bearer,
             arrivals,
             segments: Segments::of(arrivals),
             commands,
-            polling,
-            stream: Seed::new(seed).stream("testing/polling"),
-            now: Instant::ZERO,
+            clock: PollClock::new(polling),
             fates: vec![Fate::Ahead; arrivals.len()],
             queued: vec![None; arrivals.len()],
             delivered: vec![None; arrivals.len()],
@@ -482,45 +465,6 @@ impl<'a, B: Bearer> Driver<'a, B> {
         self.run_until(horizon);
         self.poll(horizon);
         self.outcome(horizon)
-    }
-
-    /// Polls by the policy until `until`, the time of the next input.
-    fn run_until(&mut self, until: Instant) {
-        match self.polling {
-            Polling::OnTime => self.run_on_time(until),
-            Polling::Early(_) => {
-                while self.stream.below(2) == 0 {
-                    let extra = self.between(until);
-                    self.run_on_time(extra);
-                    self.poll(extra);
-                }
-                self.run_on_time(until);
-            }
-            Polling::Late(_) => {
-                if self.stream.below(4) == 0 {
-                    let at = self.between(until);
-                    self.poll(at);
-                }
-            }
-            Polling::AtEnd => {}
-        }
-        self.now = until;
-    }
-
-    fn run_on_time(&mut self, until: Instant) {
-        while let Some(wakeup) = self.bearer.next_wakeup()
-            && wakeup <= until
-        {
-            let before = self.departures.len();
-            self.poll(wakeup.max(self.now));
-            for (_, departure) in &self.departures[before..] {
-                assert!(departure.due >= wakeup, "next wake-up was {wakeup}, but {departure:?} left earlier");
-            }
-        }
-    }
-
-    fn between(&mut self, until: Instant) -> Instant {
-        self.now + Span::from_nanos(self.stream.below(until.since(self.now).as_nanos() + 1))
     }
 
     fn push(&mut self, arrival: &Arrival) {
@@ -563,26 +507,6 @@ impl<'a, B: Bearer> Driver<'a, B> {
         self.answers.push(answer);
         self.read_log();
         self.check();
-    }
-
-    fn poll(&mut self, now: Instant) {
-        loop {
-            let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
-            let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
-            cx.with_segments(&self.segments);
-            let popped = self.bearer.pop(now, &mut cx);
-            if let Some((direction, departure)) = popped {
-                self.read_log();
-                self.depart(now, direction, departure);
-            }
-            self.check();
-            if popped.is_none() {
-                break;
-            }
-        }
-        let wakeup = self.bearer.next_wakeup();
-        assert!(wakeup.is_none_or(|wakeup| wakeup > now), "polled at {now}, has a wake-up at {wakeup:?}");
-        self.now = now;
     }
 
     fn depart(&mut self, now: Instant, direction: Direction, departure: Departure) {
@@ -650,7 +574,7 @@ impl<'a, B: Bearer> Driver<'a, B> {
     }
 
     fn outcome(self, horizon: Instant) -> Outcome {
-        if let Polling::OnTime = self.polling {
+        if self.clock.is_on_time() {
             let packets = self.log.events.iter().filter(|(_, _, event)| matches!(event, Event::Packet(_)));
             let ordered = packets.is_sorted_by_key(|(time, ..)| *time);
             assert!(ordered, "polled on time, the packets' events are not in the order of their times");
@@ -672,6 +596,39 @@ impl<'a, B: Bearer> Driver<'a, B> {
         assert!(drops.iter().all(|lost| lost.time <= horizon), "a loss was reported before it happened");
         drops.sort_by_key(|lost| (lost.time, lost.packet.id));
         Outcome { departures: self.departures, drops, counters: self.counts, answers: self.answers }
+    }
+}
+
+impl<B: Bearer> Polls for Driver<'_, B> {
+    fn clock(&mut self) -> &mut PollClock {
+        &mut self.clock
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.bearer.next_wakeup()
+    }
+
+    fn departures(&self) -> &[(Direction, Departure)] {
+        &self.departures
+    }
+
+    fn poll(&mut self, now: Instant) {
+        loop {
+            let sink = self.listening.then_some(&mut self.log as &mut dyn Sink);
+            let mut cx = Context::new(sink, &mut self.dropped, ComponentId(0));
+            cx.with_segments(&self.segments);
+            let popped = self.bearer.pop(now, &mut cx);
+            if let Some((direction, departure)) = popped {
+                self.read_log();
+                self.depart(now, direction, departure);
+            }
+            self.check();
+            if popped.is_none() {
+                break;
+            }
+        }
+        let wakeup = self.bearer.next_wakeup();
+        assert!(wakeup.is_none_or(|wakeup| wakeup > now), "polled at {now}, has a wake-up at {wakeup:?}");
     }
 }
 

@@ -9,10 +9,10 @@
 use std::collections::BTreeMap;
 
 use airpath_core::{
-    Direction, Dropped, Instant, Memory, Packet, PacketCounters, RandomStream, Seed, SegmentInfo, SegmentLookup, Sink,
-    Slot, Span,
+    Direction, Dropped, Instant, Memory, Packet, PacketCounters, Seed, SegmentInfo, SegmentLookup, Sink, Slot,
 };
 use airpath_link::Departure;
+use airpath_link::testing::{PollClock, Polling, Polls};
 use airpath_tcp::Segment;
 
 use crate::route::Plan;
@@ -32,19 +32,6 @@ pub struct Arrival {
     pub packet: Packet,
     /// Its TCP header, if it is TCP.
     pub segment: Option<Segment>,
-}
-
-/// When the path is polled between arrivals.
-#[derive(Clone, Copy, Debug)]
-enum Polling {
-    /// At every wake-up.
-    OnTime,
-    /// At every wake-up, and at random times between.
-    Early(u64),
-    /// At random times.
-    Late(u64),
-    /// At the end only.
-    AtEnd,
 }
 
 /// What became of the packets.
@@ -152,22 +139,17 @@ fn run<M: Middlebox + 'static>(middlebox: M, arrivals: &[Arrival], polling: Poll
     let mut runner = Runner {
         path: PolledPath::new(Path::new(topology, Some(&mut log as &mut dyn Sink)), Vec::new()),
         store: CheckedStore::default(),
-        stream: Seed::new(match polling {
-            Polling::Early(seed) | Polling::Late(seed) => seed,
-            Polling::OnTime | Polling::AtEnd => 0,
-        })
-        .stream("testing/polling"),
-        now: Instant::ZERO,
+        clock: PollClock::new(polling),
         departures: Vec::new(),
     };
     for arrival in arrivals {
-        runner.run_until(arrival.at, polling);
+        runner.run_until(arrival.at);
         let slot = runner.store.insert(arrival.segment);
         let packet = Packet { slot, ..arrival.packet };
         runner.path.push(arrival.at, arrival.direction, packet, &mut runner.store);
         runner.check();
     }
-    runner.run_until(horizon, polling);
+    runner.run_until(horizon);
     runner.poll(horizon);
     let Runner { path, store, departures, .. } = runner;
     let counters = counters(&path);
@@ -188,47 +170,21 @@ fn counters(path: &PolledPath<'_>) -> [PacketCounters; 2] {
 struct Runner<'a> {
     path: PolledPath<'a>,
     store: CheckedStore,
-    stream: RandomStream,
-    now: Instant,
+    clock: PollClock,
     departures: Vec<(Direction, Departure)>,
 }
 
-impl Runner<'_> {
-    fn run_until(&mut self, until: Instant, polling: Polling) {
-        match polling {
-            Polling::OnTime => self.run_on_time(until),
-            Polling::Early(_) => {
-                while self.stream.below(2) == 0 {
-                    let extra = self.between(until);
-                    self.run_on_time(extra);
-                    self.poll(extra);
-                }
-                self.run_on_time(until);
-            }
-            Polling::Late(_) => {
-                if self.stream.below(4) == 0 {
-                    let at = self.between(until);
-                    self.poll(at);
-                }
-            }
-            Polling::AtEnd => {}
-        }
-        self.now = until;
+impl Polls for Runner<'_> {
+    fn clock(&mut self) -> &mut PollClock {
+        &mut self.clock
     }
 
-    fn run_on_time(&mut self, until: Instant) {
-        while let Some(wakeup) = self.path.next_wakeup()
-            && wakeup <= until
-        {
-            let before = self.departures.len();
-            self.poll(wakeup.max(self.now));
-            let early = self.departures[before..].iter().find(|(_, departure)| departure.due < wakeup);
-            assert!(early.is_none(), "the wake-up was {wakeup}, but {early:?} left earlier");
-        }
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.path.next_wakeup()
     }
 
-    fn between(&mut self, until: Instant) -> Instant {
-        self.now + Span::from_nanos(self.stream.below(until.since(self.now).as_nanos() + 1))
+    fn departures(&self) -> &[(Direction, Departure)] {
+        &self.departures
     }
 
     fn poll(&mut self, now: Instant) {
@@ -243,9 +199,10 @@ impl Runner<'_> {
         }
         let wakeup = self.path.next_wakeup();
         assert!(wakeup.is_none_or(|wakeup| wakeup > now), "polled at {now}, and wakes up at {wakeup:?}");
-        self.now = now;
     }
+}
 
+impl Runner<'_> {
     fn check(&self) {
         for counters in counters(&self.path) {
             assert!(counters.is_conserved(), "packets are not conserved: {counters:?}");
