@@ -11,7 +11,10 @@
 
 pub(super) mod aggregation;
 mod filter;
+pub(super) mod pacing;
 mod policer;
+#[cfg(test)]
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +26,7 @@ use crate::config::Config;
 
 use aggregation::Aggregation;
 use filter::WindowedMax;
+use pacing::{BANDWIDTH_UNIT, Pacing, segments_in};
 use policer::Policer;
 
 /// Gains are in 256ths (`BBR_UNIT`).
@@ -37,8 +41,6 @@ const WINDOW_GAIN: u64 = UNIT * 2;
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 /// ProbeBW begins in a random phase among all but the draining one (`bbr_cycle_rand`).
 const FIRST_PHASES: u64 = 7;
-/// Bandwidths are in segments per microsecond, times this (`BW_UNIT`).
-pub(super) const BANDWIDTH_UNIT: u64 = 1 << 24;
 /// Rounds of the bandwidth filter (`bbr_bw_rtts`).
 const BANDWIDTH_ROUNDS: u64 = 10;
 /// The least round trip is measured again after this time (`bbr_min_rtt_win_sec`).
@@ -56,8 +58,6 @@ pub(super) const INITIAL_WINDOW: u64 = 10;
 pub(super) const FULL_GROWTH: u64 = UNIT * 5 / 4;
 /// ... in each of this number of rounds (`bbr_full_bw_cnt`).
 pub(super) const FULL_ROUNDS: u32 = 3;
-/// Paced below the estimated bandwidth, in per cent (`bbr_pacing_margin_percent`).
-pub(super) const PACING_MARGIN: u64 = 1;
 /// Below this pacing rate in bit/s, segments leave one by one (`bbr_min_tso_rate`).
 const SINGLE_SEGMENTS_BELOW: u64 = 1_200_000;
 /// The round trip assumed for the first pacing rate, if none was measured.
@@ -69,7 +69,6 @@ pub(super) const LARGEST_AGGREGATE: u64 = 65_215;
 /// BBR, version 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bbr {
-    segment_size: u64,
     mode: Mode,
     /// Segments per microsecond, in `BANDWIDTH_UNIT`.
     bandwidth: WindowedMax,
@@ -89,9 +88,7 @@ pub struct Bbr {
     phase_at: Instant,
     pacing_gain: u64,
     window_gain: u64,
-    /// Bytes per second.
-    pacing_rate: u64,
-    has_round_trip: bool,
+    pacing: Pacing,
     /// In segments.
     window: u64,
     /// The window before a recovery or ProbeRTT.
@@ -145,8 +142,8 @@ impl Bbr {
     /// A controller with the configured initial window, for segments of `size` payload bytes.
     pub fn new(config: &Config, size: u32) -> Self {
         let segment_size = u64::from(size.max(1));
-        let mut bbr = Self {
-            segment_size,
+        let window = (config.initial_window.bytes(size) / segment_size).max(1);
+        Self {
             mode: Mode::Startup,
             bandwidth: WindowedMax::new(),
             least_round_trip: None,
@@ -158,9 +155,8 @@ impl Bbr {
             phase_at: Instant::ZERO,
             pacing_gain: HIGH_GAIN,
             window_gain: HIGH_GAIN,
-            pacing_rate: 0,
-            has_round_trip: false,
-            window: (config.initial_window.bytes(size) / segment_size).max(1),
+            pacing: Pacing::new(segment_size, window, HIGH_GAIN),
+            window,
             prior_window: 0,
             threshold: None,
             full_bandwidth: 0,
@@ -177,9 +173,7 @@ impl Bbr {
             random: 0,
             delivered: 0,
             delivered_at: Instant::ZERO,
-        };
-        bbr.pacing_rate = bbr.initial_rate(NOMINAL_ROUND_TRIP);
-        bbr
+        }
     }
 
     /// The bandwidth of the model: the policed rate if there is one.
@@ -187,43 +181,21 @@ impl Bbr {
         self.policer.rate().unwrap_or_else(|| self.bandwidth.get())
     }
 
-    /// Bytes per second at `bandwidth` and `gain`, less the margin.
-    fn rate(&self, bandwidth: u64, gain: u64) -> u64 {
-        let bytes = u128::from(bandwidth) * u128::from(self.segment_size) * u128::from(gain) / u128::from(UNIT);
-        let rate = bytes * u128::from(1_000_000 / 100 * (100 - PACING_MARGIN)) / u128::from(BANDWIDTH_UNIT);
-        u64::try_from(rate).unwrap_or(u64::MAX)
-    }
-
-    /// The pacing rate before the first bandwidth sample: a window per round trip, times the gain.
-    fn initial_rate(&self, round_trip: Span) -> u64 {
-        self.rate(self.window * BANDWIDTH_UNIT / micros(round_trip).max(1), HIGH_GAIN)
-    }
-
     fn set_pacing_rate(&mut self, bandwidth: u64, gain: u64, smoothed: Option<Span>) {
-        let rate = self.rate(bandwidth, gain);
-        if !self.has_round_trip
-            && let Some(smoothed) = smoothed
-        {
-            self.has_round_trip = true;
-            self.pacing_rate = self.initial_rate(smoothed);
-        }
-        // Until the pipe is full, a lower estimate does not slow it down.
-        if self.is_full || rate > self.pacing_rate {
-            self.pacing_rate = rate.max(1);
-        }
+        self.pacing.note_round_trip(self.window, HIGH_GAIN, smoothed);
+        self.pacing.set(bandwidth, gain, self.is_full);
     }
 
     /// Segments of an aggregate (`bbr_tso_segs_goal`).
     fn aggregate(&self) -> u64 {
-        let bytes = (self.pacing_rate >> 10).min(LARGEST_AGGREGATE);
-        (bytes / self.segment_size).max(u64::from(least_aggregate(self.pacing_rate * 8))).min(127)
+        let bytes = (self.pacing.rate >> 10).min(LARGEST_AGGREGATE);
+        (bytes / self.pacing.segment_size).max(u64::from(least_aggregate(self.pacing.rate * 8))).min(127)
     }
 
     /// The bandwidth-delay product times `gain`, in segments, rounded up.
     fn product(&self, bandwidth: u64, gain: u64) -> u64 {
         let Some(least) = self.least_round_trip else { return INITIAL_WINDOW };
-        let segments = u128::from(bandwidth) * u128::from(least) * u128::from(gain) / u128::from(UNIT);
-        u64::try_from(segments.div_ceil(u128::from(BANDWIDTH_UNIT))).unwrap_or(u64::MAX / 4)
+        pacing::product(bandwidth, least, gain)
     }
 
     /// Room for aggregates at both ends, and for acknowledgements of every second segment
@@ -242,7 +214,7 @@ impl Bbr {
     /// Of `in_flight` segments, those still in the network at the next departure.
     fn in_network(&self, in_flight: u64, sample: &RateSample) -> u64 {
         let waiting = micros(sample.departure.since(sample.now));
-        let delivered = (u128::from(self.bandwidth()) * u128::from(waiting) / u128::from(BANDWIDTH_UNIT)) as u64;
+        let delivered = segments_in(self.bandwidth(), waiting);
         let joining = if self.pacing_gain > UNIT { self.aggregate() } else { 0 };
         (in_flight + joining).saturating_sub(delivered)
     }
@@ -283,7 +255,7 @@ impl Bbr {
             delivered_at: self.delivered_at,
             delivered: self.delivered,
             lost,
-            segment_size: self.segment_size,
+            segment_size: self.pacing.segment_size,
         };
         if self.policer.sample(&sample) {
             self.pacing_gain = UNIT;
@@ -468,8 +440,7 @@ impl CongestionControl for Bbr {
         self.random = seed;
         self.least_round_trip = round_trip.map(micros);
         self.least_round_trip_at = jiffies(now);
-        self.has_round_trip = round_trip.is_some();
-        self.pacing_rate = self.initial_rate(round_trip.unwrap_or(NOMINAL_ROUND_TRIP));
+        self.pacing.start(self.window, HIGH_GAIN, round_trip);
         self.aggregation.restart(now);
         // The SYN.
         self.round_end = 1;
@@ -504,7 +475,7 @@ impl CongestionControl for Bbr {
 
     /// Window and bandwidth are in segments, so both fall with their size, as in Linux.
     fn on_segment_size(&mut self, size: u32) {
-        self.segment_size = u64::from(size.max(1));
+        self.pacing.segment_size = u64::from(size.max(1));
     }
 
     fn on_timeout_losses(&mut self, lost: u64) {
@@ -545,19 +516,19 @@ impl CongestionControl for Bbr {
     }
 
     fn on_idle(&mut self, _: Instant, window: u64, _: u64) {
-        self.window = self.window.min((window / self.segment_size).max(1));
+        self.window = self.window.min((window / self.pacing.segment_size).max(1));
     }
 
     fn congestion_window(&self) -> u64 {
-        self.window.saturating_mul(self.segment_size)
+        self.window.saturating_mul(self.pacing.segment_size)
     }
 
     fn slow_start_threshold(&self) -> Option<u64> {
-        self.threshold.map(|threshold| threshold * self.segment_size)
+        self.threshold.map(|threshold| threshold * self.pacing.segment_size)
     }
 
     fn pacing_rate(&self) -> Option<Bitrate> {
-        Some(Bitrate::from_bps(self.pacing_rate.saturating_mul(8).max(1)))
+        Some(Bitrate::from_bps(self.pacing.rate.saturating_mul(8).max(1)))
     }
 
     fn pacing_gain(&self) -> Option<u32> {

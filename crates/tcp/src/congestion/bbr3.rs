@@ -23,9 +23,10 @@ use airpath_core::{Bitrate, Instant, Span};
 use serde::{Deserialize, Serialize};
 
 use super::bbr::aggregation::{self, Aggregation};
+use super::bbr::pacing::{Pacing, product, segments_in};
 use super::bbr::{
-    BANDWIDTH_UNIT, INITIAL_WINDOW, LARGEST_AGGREGATE, LEAST_ROUND_TRIP_WINDOW, LEAST_WINDOW, NOMINAL_ROUND_TRIP,
-    PACING_MARGIN, PROBE_RTT, UNIT, jiffies, jiffies_in, micros,
+    INITIAL_WINDOW, LARGEST_AGGREGATE, LEAST_ROUND_TRIP_WINDOW, LEAST_WINDOW, PROBE_RTT, UNIT, jiffies, jiffies_in,
+    micros,
 };
 use super::{Acknowledged, Congested, CongestionControl, LostSegment, RateSample, Signal};
 use crate::config::{Bbr3Constants, Config};
@@ -59,7 +60,6 @@ const NONE: u64 = u64::MAX;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bbr3 {
     constants: Bbr3Constants,
-    segment_size: u64,
     mode: Mode,
     /// Rounds of the drain so far.
     drain_rounds: u64,
@@ -90,9 +90,7 @@ pub struct Bbr3 {
     round_start: bool,
     pacing_gain: u64,
     window_gain: u64,
-    /// Bytes per second.
-    pacing_rate: u64,
-    has_round_trip: bool,
+    pacing: Pacing,
     /// In segments.
     window: u64,
     initial_window: u64,
@@ -138,9 +136,8 @@ impl Bbr3 {
     pub fn new(config: &Config, size: u32) -> Self {
         let segment_size = u64::from(size.max(1));
         let window = (config.initial_window.bytes(size) / segment_size).max(1);
-        let mut bbr = Self {
+        Self {
             constants: config.congestion.bbr3_constants,
-            segment_size,
             mode: Mode::Startup,
             drain_rounds: 0,
             bandwidths: [0; 2],
@@ -160,8 +157,7 @@ impl Bbr3 {
             round_start: false,
             pacing_gain: STARTUP_GAIN,
             window_gain: WINDOW_GAIN,
-            pacing_rate: 0,
-            has_round_trip: false,
+            pacing: Pacing::new(segment_size, window, STARTUP_GAIN),
             window,
             initial_window: window,
             prior_window: 0,
@@ -172,9 +168,7 @@ impl Bbr3 {
             timed_out: false,
             delivered: 0,
             random: 0,
-        };
-        bbr.pacing_rate = bbr.initial_rate(NOMINAL_ROUND_TRIP);
-        bbr
+        }
     }
 
     const fn constants(&self) -> &'static Constants {
@@ -191,44 +185,23 @@ impl Bbr3 {
         self.most_bandwidth().min(self.short_term.bandwidth)
     }
 
-    /// Bytes per second at `bandwidth` and `gain`, less the margin.
-    fn rate(&self, bandwidth: u64, gain: u64) -> u64 {
-        let bytes = u128::from(bandwidth) * u128::from(self.segment_size) * u128::from(gain) / u128::from(UNIT);
-        let rate = bytes * u128::from(1_000_000 / 100 * (100 - PACING_MARGIN)) / u128::from(BANDWIDTH_UNIT);
-        u64::try_from(rate).unwrap_or(u64::MAX)
-    }
-
-    fn initial_rate(&self, round_trip: Span) -> u64 {
-        self.rate(self.window * BANDWIDTH_UNIT / micros(round_trip).max(1), STARTUP_GAIN)
-    }
-
     fn set_pacing_rate(&mut self, gain: u64, smoothed: Option<Span>) {
-        let rate = self.rate(self.bandwidth(), gain);
-        if !self.has_round_trip
-            && let Some(smoothed) = smoothed
-        {
-            self.has_round_trip = true;
-            self.pacing_rate = self.initial_rate(smoothed);
-        }
-        // Until the pipe is full, a lower estimate does not slow it down.
-        if self.signals.is_full || rate > self.pacing_rate {
-            self.pacing_rate = rate.max(1);
-        }
+        self.pacing.note_round_trip(self.window, STARTUP_GAIN, smoothed);
+        self.pacing.set(self.bandwidth(), gain, self.signals.is_full);
     }
 
     /// Segments of an aggregate (`bbr_tso_segs_goal`).
     fn aggregate(&self) -> u64 {
         let halvings = self.least.map_or(u64::MAX, |(least, _)| least >> AGGREGATE_SHIFT);
         let near = if halvings < 32 { NEAR_AGGREGATE >> halvings } else { 0 };
-        let bytes = ((self.pacing_rate >> 10) + near).min(LARGEST_AGGREGATE);
-        (bytes / self.segment_size).max(LEAST_AGGREGATE)
+        let bytes = ((self.pacing.rate >> 10) + near).min(LARGEST_AGGREGATE);
+        (bytes / self.pacing.segment_size).max(LEAST_AGGREGATE)
     }
 
     /// The bandwidth-delay product times `gain`, in segments, rounded up (`bbr_bdp`).
     fn product(&self, bandwidth: u64, gain: u64) -> u64 {
         let Some((least, _)) = self.least else { return self.initial_window.min(INITIAL_WINDOW) };
-        let segments = u128::from(bandwidth) * u128::from(least) * u128::from(gain) / u128::from(UNIT);
-        u64::try_from(segments.div_ceil(u128::from(BANDWIDTH_UNIT))).unwrap_or(u64::MAX / 4)
+        product(bandwidth, least, gain)
     }
 
     /// Room for aggregates at both ends (`bbr_quantization_budget`).
@@ -252,7 +225,7 @@ impl Bbr3 {
     /// (`bbr_packets_in_net_at_edt`).
     fn in_network(&self, in_flight: u64, sample: &RateSample) -> u64 {
         let waiting = micros(sample.departure.since(sample.now));
-        let delivered = (u128::from(self.bandwidth()) * u128::from(waiting) / u128::from(BANDWIDTH_UNIT)) as u64;
+        let delivered = segments_in(self.bandwidth(), waiting);
         let joining = if self.pacing_gain > UNIT { self.aggregate() } else { 0 };
         (in_flight + joining).saturating_sub(delivered)
     }
@@ -396,8 +369,7 @@ impl CongestionControl for Bbr3 {
         self.random = seed;
         self.least = round_trip.map(|round_trip| (micros(round_trip), jiffies(now)));
         self.recent_least = self.least;
-        self.has_round_trip = round_trip.is_some();
-        self.pacing_rate = self.initial_rate(round_trip.unwrap_or(NOMINAL_ROUND_TRIP));
+        self.pacing.start(self.window, STARTUP_GAIN, round_trip);
         self.aggregation.restart(now);
         // The SYN.
         self.round_end = 1;
@@ -451,7 +423,7 @@ impl CongestionControl for Bbr3 {
 
     /// Window and bandwidth are in segments, so both fall with their size, as in Linux.
     fn on_segment_size(&mut self, size: u32) {
-        self.segment_size = u64::from(size.max(1));
+        self.pacing.segment_size = u64::from(size.max(1));
     }
 
     fn on_timeout_losses(&mut self, _: u64) {
@@ -491,19 +463,19 @@ impl CongestionControl for Bbr3 {
     }
 
     fn on_idle(&mut self, _: Instant, window: u64, _: u64) {
-        self.window = self.window.min((window / self.segment_size).max(1));
+        self.window = self.window.min((window / self.pacing.segment_size).max(1));
     }
 
     fn congestion_window(&self) -> u64 {
-        self.window.saturating_mul(self.segment_size)
+        self.window.saturating_mul(self.pacing.segment_size)
     }
 
     fn slow_start_threshold(&self) -> Option<u64> {
-        self.threshold.map(|threshold| threshold * self.segment_size)
+        self.threshold.map(|threshold| threshold * self.pacing.segment_size)
     }
 
     fn pacing_rate(&self) -> Option<Bitrate> {
-        Some(Bitrate::from_bps(self.pacing_rate.saturating_mul(8).max(1)))
+        Some(Bitrate::from_bps(self.pacing.rate.saturating_mul(8).max(1)))
     }
 
     fn pacing_gain(&self) -> Option<u32> {

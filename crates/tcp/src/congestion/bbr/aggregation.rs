@@ -4,7 +4,8 @@
 use airpath_core::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::{BANDWIDTH_UNIT, micros};
+use super::micros;
+use super::pacing::segments_in;
 use crate::congestion::RateSample;
 
 /// Rounds of each of the two halves of the filter (`bbr_extra_acked_win_rtts`).
@@ -40,8 +41,7 @@ impl Aggregation {
 
     /// Segments by which the window is larger.
     pub fn extra(&self, bandwidth: u64) -> u64 {
-        let most = u128::from(bandwidth) * u128::from(LONGEST) / u128::from(BANDWIDTH_UNIT);
-        u64::try_from(most).unwrap_or(u64::MAX).min(self.extra[0].max(self.extra[1]))
+        segments_in(bandwidth, LONGEST).min(self.extra[0].max(self.extra[1]))
     }
 
     /// Takes a sample. At the start of a round, `round` is the number of rounds of a half.
@@ -58,7 +58,7 @@ impl Aggregation {
             }
         }
         let elapsed = micros(sample.delivered_at.since(self.began));
-        let mut expected = (u128::from(bandwidth) * u128::from(elapsed) / u128::from(BANDWIDTH_UNIT)) as u64;
+        let mut expected = segments_in(bandwidth, elapsed);
         // An epoch lasts while more arrives than expected.
         if self.acknowledged <= expected || self.acknowledged + sample.acknowledged >= LARGEST_EPOCH {
             self.restart(sample.delivered_at);

@@ -6,7 +6,8 @@
 use airpath_core::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
-use super::{BANDWIDTH_UNIT, UNIT};
+use super::UNIT;
+use super::pacing::BANDWIDTH_UNIT;
 
 /// Rounds of an interval, at least (`bbr_lt_intvl_min_rtts`); at most four times as many.
 const LEAST_ROUNDS: u64 = 4;

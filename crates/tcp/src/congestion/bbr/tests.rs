@@ -1,65 +1,17 @@
-//! The phases of BBR, driven by samples of a path with 1 segment per millisecond and a round trip
-//! of 100 ms.
+//! The phases of BBR.
 
+use super::testing::{Driver, SIZE};
 use super::*;
 use crate::Profile;
 
-const SIZE: u64 = 1448;
 /// One segment per millisecond, less the margin, in bytes per second.
 const PATH_RATE: u64 = SIZE * 990;
 
-struct Driver {
-    bbr: Bbr,
-    now: Instant,
-    delivered: u64,
-    lost: u64,
-    in_flight: u64,
+fn driver() -> Driver<Bbr> {
+    Driver::new(Bbr::new(&Profile::Linux6.config(), SIZE as u32))
 }
 
-fn driver() -> Driver {
-    let mut bbr = Bbr::new(&Profile::Linux6.config(), SIZE as u32);
-    let now = Instant::ZERO + Span::from_millis(100);
-    bbr.on_established(now, Some(Span::from_millis(100)), 1);
-    Driver { bbr, now, delivered: 1, lost: 0, in_flight: 10 }
-}
-
-impl Driver {
-    /// An acknowledgement of `segments` segments after `millis`, with a sample of `bandwidth`
-    /// segments per second over a round trip.
-    fn sample(&mut self, millis: u64, segments: u64, bandwidth: u64) -> RateSample {
-        self.now += Span::from_millis(millis);
-        self.delivered += segments;
-        RateSample {
-            now: self.now,
-            total_delivered: self.delivered,
-            total_lost: self.lost,
-            delivered_at: self.now,
-            delivered: Some(bandwidth / 10),
-            interval: Some(Span::from_millis(100)),
-            prior_delivered: self.delivered.saturating_sub(bandwidth / 10),
-            lost: 0,
-            sent_in_flight: self.in_flight,
-            app_limited: false,
-            round_trip: Some(Span::from_millis(100)),
-            ack_delayed: false,
-            acknowledged: segments,
-            marked: 0,
-            losses: 0,
-            in_flight: self.in_flight,
-            prior_in_flight: self.in_flight + segments,
-            least_round_trip: Some(Span::from_millis(100)),
-            smoothed_round_trip: Some(Span::from_millis(100)),
-            departure: self.now,
-            recovery: false,
-            timed_out: false,
-        }
-    }
-
-    fn acknowledge(&mut self, millis: u64, segments: u64, bandwidth: u64) {
-        let sample = self.sample(millis, segments, bandwidth);
-        self.bbr.on_rate_sample(&sample);
-    }
-
+impl Driver<Bbr> {
     /// Rounds of 100 ms at the path's rate, until ProbeBW.
     fn reach_probe_bandwidth(&mut self) {
         self.in_flight = 60;
@@ -75,7 +27,7 @@ fn the_first_rate_is_the_initial_window_per_round_trip_times_the_gain() {
     let bbr = driver().bbr;
     // 10 segments per 100 ms, 739/256, and a margin of 1 %.
     let expected = 10 * SIZE * 10 * 739 / 256 * 99 / 100;
-    assert!(bbr.pacing_rate.abs_diff(expected) < expected / 1000, "{} {expected}", bbr.pacing_rate);
+    assert!(bbr.pacing.rate.abs_diff(expected) < expected / 1000, "{} {expected}", bbr.pacing.rate);
     assert_eq!(bbr.congestion_window(), 10 * SIZE);
 }
 
@@ -95,7 +47,7 @@ fn startup_ends_after_three_rounds_without_growth() {
         driver.acknowledge(100, bandwidth / 10, bandwidth);
         assert_eq!(driver.bbr.mode, mode, "{bandwidth}");
     }
-    assert_eq!(driver.bbr.pacing_rate, driver.bbr.rate(driver.bbr.bandwidth.get(), DRAIN_GAIN));
+    assert_eq!(driver.bbr.pacing.rate, driver.bbr.pacing.rate_of(driver.bbr.bandwidth.get(), DRAIN_GAIN));
     // 100 segments of the product, three aggregates of two.
     assert_eq!(driver.bbr.slow_start_threshold(), Some(106 * SIZE));
     driver.in_flight = 106;
@@ -178,7 +130,7 @@ fn the_least_round_trip_is_measured_again_after_ten_seconds() {
     driver.reach_probe_bandwidth();
     driver.in_flight = 100;
     let start = driver.now;
-    let longer = |driver: &mut Driver, millis| {
+    let longer = |driver: &mut Driver<Bbr>, millis| {
         let round_trip = Some(Span::from_millis(120));
         let sample = RateSample { round_trip, ..driver.sample(millis, millis, 1000) };
         driver.bbr.on_rate_sample(&sample);
@@ -235,12 +187,12 @@ fn the_first_round_of_a_recovery_conserves_packets() {
 fn a_timeout_leaves_one_segment_and_keeps_the_rate() {
     let mut driver = driver();
     driver.reach_probe_bandwidth();
-    let rate = driver.bbr.pacing_rate;
+    let rate = driver.bbr.pacing.rate;
     let (now, signal) = (driver.now, Signal::Timeout);
     let window_limit = u64::MAX;
     driver.bbr.on_congestion(&Congested { now, signal, again: false, flight_size: 0, window_limit });
     driver.bbr.on_timeout_losses(60);
-    assert_eq!((driver.bbr.congestion_window(), driver.bbr.pacing_rate), (SIZE, rate));
+    assert_eq!((driver.bbr.congestion_window(), driver.bbr.pacing.rate), (SIZE, rate));
     driver.in_flight = 0;
     let sample = RateSample { timed_out: true, ..driver.sample(300, 1, 10) };
     driver.bbr.on_rate_sample(&sample);
@@ -254,7 +206,7 @@ fn after_idle_times_it_continues_at_the_bandwidth() {
     driver.bbr.phase = 0;
     driver.bbr.update_gains();
     driver.bbr.on_transmission_start(driver.now, Span::from_secs(1), true);
-    assert!(driver.bbr.pacing_rate.abs_diff(PATH_RATE) < 100, "{}", driver.bbr.pacing_rate);
+    assert!(driver.bbr.pacing.rate.abs_diff(PATH_RATE) < 100, "{}", driver.bbr.pacing.rate);
     // The estimate of the round trip has expired, but a restart does not begin with ProbeRTT.
     let sample = driver.sample(11_000, 1, 10);
     driver.bbr.on_rate_sample(&RateSample { delivered: Some(0), ..sample });
@@ -266,7 +218,7 @@ fn a_policed_rate_is_used_for_48_rounds() {
     let mut driver = driver();
     driver.reach_probe_bandwidth();
     driver.in_flight = 200;
-    let policed = |driver: &mut Driver| {
+    let policed = |driver: &mut Driver<Bbr>| {
         driver.lost += 30;
         let sample = RateSample { losses: 30, ..driver.sample(100, 50, 500) };
         driver.bbr.on_rate_sample(&sample);
@@ -278,8 +230,8 @@ fn a_policed_rate_is_used_for_48_rounds() {
         assert!(rounds < 20);
     }
     assert_eq!(rounds, 8, "two intervals of four");
-    let rate = driver.bbr.rate(500 * BANDWIDTH_UNIT / 1_000_000, UNIT);
-    assert!(driver.bbr.pacing_rate.abs_diff(rate) < rate / 50, "{} {rate}", driver.bbr.pacing_rate);
+    let rate = driver.bbr.pacing.rate_of(500 * BANDWIDTH_UNIT / 1_000_000, UNIT);
+    assert!(driver.bbr.pacing.rate.abs_diff(rate) < rate / 50, "{} {rate}", driver.bbr.pacing.rate);
     let mut used = 0;
     while driver.bbr.policer.rate().is_some() {
         driver.acknowledge(100, 50, 500);

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bbr3, Bounds, Mode, NONE};
 use crate::congestion::RateSample;
-use crate::congestion::bbr::{BANDWIDTH_UNIT, FULL_GROWTH, FULL_ROUNDS, UNIT, micros};
+use crate::congestion::bbr::pacing::BANDWIDTH_UNIT;
+use crate::congestion::bbr::{FULL_GROWTH, FULL_ROUNDS, UNIT, micros};
 
 /// Acknowledgements with losses in a round that end startup (`bbr_full_loss_cnt`; §5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;

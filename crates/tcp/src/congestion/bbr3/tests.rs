@@ -1,70 +1,22 @@
-//! The phases of BBR, version 3, driven by samples of a path with 1 segment per millisecond and a
-//! round trip of 100 ms.
+//! The phases of BBR, version 3.
 
 use super::*;
 use crate::Profile;
-
-const SIZE: u64 = 1448;
-
-struct Driver {
-    bbr: Bbr3,
-    now: Instant,
-    delivered: u64,
-    in_flight: u64,
-}
+use crate::congestion::bbr::testing::{Driver, SIZE};
 
 const SETS: [Bbr3Constants; 2] = [Bbr3Constants::Linux, Bbr3Constants::Draft06];
 
-fn driver() -> Driver {
+fn driver() -> Driver<Bbr3> {
     driver_with(Bbr3Constants::Linux)
 }
 
-fn driver_with(constants: Bbr3Constants) -> Driver {
+fn driver_with(constants: Bbr3Constants) -> Driver<Bbr3> {
     let mut config = Profile::Linux6.config();
     config.congestion.bbr3_constants = constants;
-    let mut bbr = Bbr3::new(&config, SIZE as u32);
-    let now = Instant::ZERO + Span::from_millis(100);
-    bbr.on_established(now, Some(Span::from_millis(100)), 1);
-    Driver { bbr, now, delivered: 1, in_flight: 10 }
+    Driver::new(Bbr3::new(&config, SIZE as u32))
 }
 
-impl Driver {
-    /// An acknowledgement of `segments` segments after `millis`, with a sample of `bandwidth`
-    /// segments per second over a round trip.
-    fn sample(&mut self, millis: u64, segments: u64, bandwidth: u64) -> RateSample {
-        self.now += Span::from_millis(millis);
-        self.delivered += segments;
-        RateSample {
-            now: self.now,
-            total_delivered: self.delivered,
-            total_lost: 0,
-            delivered_at: self.now,
-            delivered: Some(bandwidth / 10),
-            interval: Some(Span::from_millis(100)),
-            prior_delivered: self.delivered.saturating_sub(bandwidth / 10),
-            lost: 0,
-            sent_in_flight: self.in_flight,
-            app_limited: false,
-            round_trip: Some(Span::from_millis(100)),
-            ack_delayed: false,
-            acknowledged: segments,
-            marked: 0,
-            losses: 0,
-            in_flight: self.in_flight,
-            prior_in_flight: self.in_flight + segments,
-            least_round_trip: Some(Span::from_millis(100)),
-            smoothed_round_trip: Some(Span::from_millis(100)),
-            departure: self.now,
-            recovery: false,
-            timed_out: false,
-        }
-    }
-
-    fn acknowledge(&mut self, millis: u64, segments: u64, bandwidth: u64) {
-        let sample = self.sample(millis, segments, bandwidth);
-        self.bbr.on_rate_sample(&sample);
-    }
-
+impl Driver<Bbr3> {
     /// Acknowledgements every 10 ms with a round trip's samples until `mode`; returns the time.
     fn run_until(&mut self, mode: Mode) -> Span {
         let start = self.now;
@@ -85,7 +37,7 @@ impl Driver {
 fn startup_ends_after_three_rounds_without_growth_and_drains_to_the_product() {
     let mut driver = driver();
     let expected = 10 * SIZE * 10 * 710 / 256 * 99 / 100;
-    assert!(driver.bbr.pacing_rate.abs_diff(expected) < expected / 1000, "{}", driver.bbr.pacing_rate);
+    assert!(driver.bbr.pacing.rate.abs_diff(expected) < expected / 1000, "{}", driver.bbr.pacing.rate);
     driver.in_flight = 400;
     for (bandwidth, mode) in [
         (200, Mode::Startup),
@@ -104,7 +56,7 @@ fn startup_ends_after_three_rounds_without_growth_and_drains_to_the_product() {
     driver.in_flight = 101;
     driver.acknowledge(10, 10, 1000);
     assert_eq!(driver.bbr.mode, Mode::ProbeBandwidth(Phase::Down));
-    assert_eq!(driver.bbr.pacing_rate, driver.bbr.rate(driver.bbr.bandwidth(), 232));
+    assert_eq!(driver.bbr.pacing.rate, driver.bbr.pacing.rate_of(driver.bbr.bandwidth(), 232));
 }
 
 /// The gains of each state: draft-ietf-ccwg-bbr-06 §5.6.1, and Linux. Windows of an estimated
@@ -113,13 +65,14 @@ fn startup_ends_after_three_rounds_without_growth_and_drains_to_the_product() {
 fn each_phase_has_the_gains_of_its_source() {
     for (set, drain, down) in [(SETS[0], 0.347, 0.91), (SETS[1], 0.5, 0.90)] {
         let mut driver = driver_with(set);
-        let gains = |driver: &Driver| (driver.bbr.pacing_gain as f64 / 256.0, driver.bbr.window_gain as f64 / 256.0);
-        let check = |driver: &Driver, pacing: f64, window: f64| {
+        let gains =
+            |driver: &Driver<Bbr3>| (driver.bbr.pacing_gain as f64 / 256.0, driver.bbr.window_gain as f64 / 256.0);
+        let check = |driver: &Driver<Bbr3>, pacing: f64, window: f64| {
             let (ours, of_window) = gains(driver);
             assert!((ours - pacing).abs() < 1.0 / 256.0, "{set:?}, {:?}: {ours}", driver.bbr.mode);
             assert!((of_window - window).abs() < f64::EPSILON, "{set:?}, {:?}: {of_window}", driver.bbr.mode);
-            let rate = driver.bbr.rate(driver.bbr.bandwidth(), (pacing * 256.0) as u64);
-            assert!(driver.bbr.pacing_rate.abs_diff(rate) <= rate / 100, "{:?}", driver.bbr.mode);
+            let rate = driver.bbr.pacing.rate_of(driver.bbr.bandwidth(), (pacing * 256.0) as u64);
+            assert!(driver.bbr.pacing.rate.abs_diff(rate) <= rate / 100, "{:?}", driver.bbr.mode);
         };
         driver.in_flight = 400;
         driver.acknowledge(10, 10, 1000);
