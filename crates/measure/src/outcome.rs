@@ -450,25 +450,5 @@ fn complete(flow: &mut Transferred, direction: Direction, theirs: &FlowReport, o
 }
 
 fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
-    FlowRow {
-        repetition: 0,
-        flow: flow as u32,
-        name,
-        kind,
-        mobile: COMPONENTS[1].to_owned(),
-        start_s: 0.0,
-        outcome: "unfinished",
-        cause: None,
-        transfer: None,
-        probes: None,
-        stream: None,
-        transactions: None,
-        session: None,
-        playback: None,
-        adaptive: None,
-        call: None,
-        exchanges: None,
-        ftp: None,
-        observed: None,
-    }
+    FlowRow::unfinished(flow as u32, name, kind, COMPONENTS[1].to_owned(), 0.0)
 }

@@ -173,6 +173,33 @@ pub struct FlowRow {
     pub observed: Option<ObservedRow>,
 }
 
+impl FlowRow {
+    /// The row of a flow that has begun at `start_s`, without figures.
+    pub const fn unfinished(flow: u32, name: String, kind: &'static str, mobile: String, start_s: f64) -> Self {
+        Self {
+            repetition: 0,
+            flow,
+            name,
+            kind,
+            mobile,
+            start_s,
+            outcome: "unfinished",
+            cause: None,
+            transfer: None,
+            probes: None,
+            stream: None,
+            transactions: None,
+            session: None,
+            playback: None,
+            adaptive: None,
+            call: None,
+            exchanges: None,
+            ftp: None,
+            observed: None,
+        }
+    }
+}
+
 /// Room for the row of a flow and for that of a link in the text of a summary, in bytes.
 const FLOW_ROOM: usize = 3584;
 const LINK_ROOM: usize = 384;

@@ -119,26 +119,10 @@ fn flow(
     settings: &mut SharedSettings,
 ) -> FlowRow {
     let identity = flow.identity();
-    let row = |kind, outcome| FlowRow {
-        repetition,
-        flow: identity.id.0,
-        name: identity.name.clone(),
-        kind,
-        mobile: mobiles[identity.user.index()].clone(),
-        start_s: identity.start.as_secs_f64(),
-        outcome,
-        cause: None,
-        transfer: None,
-        probes: None,
-        stream: None,
-        transactions: None,
-        session: None,
-        playback: None,
-        adaptive: None,
-        call: None,
-        exchanges: None,
-        ftp: None,
-        observed: None,
+    let row = |kind, outcome| {
+        let (name, mobile) = (identity.name.clone(), mobiles[identity.user.index()].clone());
+        let row = FlowRow::unfinished(identity.id.0, name, kind, mobile, identity.start.as_secs_f64());
+        FlowRow { repetition, outcome, ..row }
     };
     let over = if flow.is_over() { "finished" } else { "unfinished" };
     match flow {

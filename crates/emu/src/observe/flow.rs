@@ -162,25 +162,14 @@ impl Flow {
                 (self.arrival(), None, Some(probes), Some(stream))
             }
         };
+        let kind = self.key.map_or("ip", |key| key.kind());
         FlowRow {
             repetition,
-            flow: number,
-            name: self.name(),
-            kind: self.key.map_or("ip", |key| key.kind()),
-            mobile: mobile.to_owned(),
-            start_s: self.first.as_secs_f64(),
             outcome: ending.outcome,
             cause: ending.cause.map(str::to_owned),
             transfer,
             probes,
             stream,
-            transactions: None,
-            session: None,
-            playback: None,
-            adaptive: None,
-            call: None,
-            exchanges: None,
-            ftp: None,
             observed: Some(ObservedRow {
                 local: self.key.map(|key| key.local()),
                 remote: self.key.map(|key| key.remote()),
@@ -189,6 +178,7 @@ impl Flow {
                 down: self.down,
                 up: self.up,
             }),
+            ..FlowRow::unfinished(number, self.name(), kind, mobile.to_owned(), self.first.as_secs_f64())
         }
     }
 
