@@ -47,6 +47,7 @@ def many() -> airpath.Result:
 OVER_TIME = (
     plot.time_sequence,
     plot.window,
+    plot.outstanding,
     plot.round_trip,
     plot.queue,
     plot.throughput,
@@ -114,6 +115,35 @@ def test_throughput_adds_up_to_what_arrived(hs_dsch: airpath.Result) -> None:
     assert down.x[-1] == span
     arrived = hs_dsch.packets.filter((pl.col("step") == "received") & (pl.col("direction") == "down"))
     assert bits == pytest.approx(arrived["size"].sum() * 8, rel=1e-3)
+
+
+def test_throughput_has_means_of_a_given_step(hs_dsch: airpath.Result, dch: airpath.Result) -> None:
+    one, other = traces(plot.throughput([hs_dsch, dch], step=0.25))
+    assert one.x[1] - one.x[0] == other.x[1] - other.x[0] == 0.25
+
+
+def test_outstanding_data_are_those_of_the_log(hs_dsch: airpath.Result, dch: airpath.Result) -> None:
+    figure = plot.outstanding([hs_dsch, dch], repetition=0)
+    for line, result in zip(traces(figure), (hs_dsch, dch), strict=True):
+        logged = result.tcp.filter(direction="down", repetition=0)["outstanding"]
+        assert max(line.y) == pytest.approx(max(logged.to_list()) / 1e3, rel=1e-4)
+
+
+def test_segments_of_several_transfers_are_drawn_with_their_syns(hs_dsch: airpath.Result, dch: airpath.Result) -> None:
+    assert len(traces(plot.time_sequence([hs_dsch, dch]))) == 4
+    figure = plot.time_sequence([hs_dsch, dch], segments=True, repetition=0)
+    sent = dch.packets.filter((pl.col("step") == "sent") & (pl.col("direction") == "down") & (pl.col("length") > 0))
+    first = sent.filter((pl.col("repetition") == 0) & ~pl.col("retransmission"))
+    assert len(trace(figure, "DCH, sent").x) == first.height
+    assert list(trace(figure, "DCH, SYN").x) == [0.0]
+
+
+def test_segments_towards_the_mobile_are_those_of_a_proxy_in_the_path() -> None:
+    split = airpath.run(DOWNLOAD, set={"proxy.budget": "20 kB"})
+    figure = plot.time_sequence(split)
+    made = split.packets.filter((pl.col("step") == "created") & (pl.col("direction") == "down"))
+    made = made.filter((pl.col("component") == "proxy") & (pl.col("length") > 0) & ~pl.col("retransmission"))
+    assert list(trace(figure, "sent").x) == pytest.approx(list(made["time"] / 1e9), abs=1e-3)
 
 
 def test_the_tracks_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) -> None:

@@ -135,6 +135,17 @@ def test_each_response_is_on_the_timeline_of_its_connection(secure: airpath.Resu
         assert all(any(request.name in text for text in mine) for request in own)
 
 
+def test_the_connections_of_a_page_have_a_figure_of_their_own(secure: airpath.Result, view: View) -> None:
+    figure = plot.connections(secure, run=0)
+    hovers = {text for bar in bars(figure, "y") for text in bar["customdata"]}
+    for request in view.requests:
+        assert any(request.name in text for text in hovers)
+    numbers = [str(number) for number in range(1, len(view.connections) + 1)]
+    assert list(layout(figure)["yaxis"]["ticktext"]) == numbers
+    with pytest.raises(plot.NothingToDrawError):
+        plot.connections(secure, view=7)
+
+
 def test_a_page_without_packets_has_a_waterfall_without_radio(tmp_path: Path) -> None:
     off = {f"log.{table}": False for table in ("packets", "radio", "tcp", "app")}
     result = airpath.run(SCENARIO, set=off, out=tmp_path / "silent")

@@ -65,6 +65,17 @@ def test_tracks_show_the_states(drive: airpath.Result) -> None:
     assert list(figure.to_plotly_json()["layout"]["xaxis"]["range"]) == [0, 90]
 
 
+def test_tracks_show_a_part_of_the_run_and_some_aspects(drive: airpath.Result) -> None:
+    figure = plot.tracks(drive, aspects=["mode", "cell"], window=(30.0, 40.0))
+    shown: list[Any] = list(figure.data)
+    bands = [each for each in shown if each.type == "bar"]
+    assert {each.name for each in bands} == {"mode", "cell"}
+    for each in bands:
+        assert each.base[0] == 30
+        assert each.base[-1] + each.x[-1] == pytest.approx(40, abs=1e-3)
+    assert list(figure.to_plotly_json()["layout"]["xaxis"]["range"]) == [30, 40]
+
+
 def test_several_runs_have_tracks_under_each_other(drive: airpath.Result) -> None:
     layout: Any = plot.tracks([drive, drive]).layout
     titles = [each.text for each in layout.annotations]

@@ -12,6 +12,7 @@ Each takes one result or several, and overlays several. A path is that of a resu
 | --- | --- |
 | `time_sequence` | stream offset over time, with retransmissions and losses |
 | `window` | congestion window, threshold, the receiver's window and the outstanding data |
+| `outstanding` | the outstanding data of several transfers |
 | `round_trip`, `round_trip_share` | round trips over time, and their distribution |
 | `queue` | queued bytes in front of links and bearers |
 | `throughput` | received rate, by direction or flow |
@@ -21,6 +22,7 @@ Each takes one result or several, and overlays several. A path is that of a resu
 | `losses` | lost packets by place and cause |
 | `hops` | where the time goes: the delay of each hop |
 | `waterfall` | a view of a web page: objects, connections, radio and queue |
+| `connections` | the connections of a view of a web page, with their requests |
 | `mark_changes` | marks outages, handovers and new conditions in any figure over time |
 | `playback` | playout buffer and stalls of videos |
 | `quality` | quality of the segments of videos over HTTP |
@@ -43,8 +45,8 @@ from airpath.plot.template import TEMPLATE, Caption, caption_of
 from airpath.plot.throughput import throughput
 from airpath.plot.time_sequence import time_sequence
 from airpath.plot.tracks import proxy_tracks, tracks
-from airpath.plot.waterfall import waterfall
-from airpath.plot.window import window
+from airpath.plot.waterfall import connections, waterfall
+from airpath.plot.window import outstanding, window
 
 __all__ = [
     "ENOUGH",
@@ -53,11 +55,13 @@ __all__ = [
     "NothingToDrawError",
     "caption_of",
     "compare",
+    "connections",
     "hops",
     "latency",
     "latency_share",
     "losses",
     "mark_changes",
+    "outstanding",
     "playback",
     "proxy_tracks",
     "quality",

@@ -17,7 +17,9 @@ _STEPS = 120
 """Approximate number of time steps."""
 
 
-def throughput(results: Results, *, by_flow: bool = False, repetition: int | None = None) -> go.Figure:
+def throughput(
+    results: Results, *, by_flow: bool = False, repetition: int | None = None, step: float | None = None
+) -> go.Figure:
     """Draw the rate of IP packets at the end points over time.
 
     Of one result by direction, of several by run.
@@ -27,6 +29,7 @@ def throughput(results: Results, *, by_flow: bool = False, repetition: int | Non
             drawn.
         by_flow: Draw one result's flows one by one.
         repetition: The repetition; by default the median one.
+        step: Seconds of each mean; by default by the length of the run and the number of packets.
 
     Raises:
         NotLoggedError: A run did not log the `packets` table.
@@ -38,7 +41,7 @@ def throughput(results: Results, *, by_flow: bool = False, repetition: int | Non
     packets = max(frame.height for frame in received)
     if packets == 0:
         raise NothingToDrawError("no packet arrived")
-    step = nice_step(max(span / _STEPS, 12 * span / packets))
+    step = step or nice_step(max(span / _STEPS, 12 * span / packets))
     if by_flow and len(runs) == 1:
         chosen, notes = lines(runs, None)
         rows = [(line.label, line.colour, line.dash, span, _of_flow(received[0], line)) for line in chosen]

@@ -17,7 +17,9 @@ from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers
 from airpath.result import NotLoggedError
+from airpath.tables import PROXY
 
+_SYN = 0x02
 _READ_ONE = (
     "Each dot is a sent segment, the line below the acknowledged data: their vertical distance is the data in flight, "
     "their horizontal distance the round trip. A cross is a retransmission, a triangle a loss."
@@ -26,10 +28,19 @@ _READ_SEVERAL = (
     "Each line is the acknowledged data: a steeper line is faster, a level line is a stall. A cross is a "
     "retransmission."
 )
+_READ_SEGMENTS = (
+    "Each dot is a sent segment, each line the acknowledged data: a steeper line is faster, a level line is a stall. A "
+    "cross is a retransmission, a star a SYN."
+)
 
 
 def time_sequence(
-    results: Results, flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
+    results: Results,
+    flow: int | None = None,
+    *,
+    repetition: int | None = None,
+    bins: int = BINS,
+    segments: bool = False,
 ) -> go.Figure:
     """Draw stream offset over time.
 
@@ -42,6 +53,7 @@ def time_sequence(
         repetition: The repetition; by default the median one.
         bins: How finely the time is cut where there are too many points. Retransmissions and losses
             are all kept.
+        segments: Of several transfers draw the sent segments, too, with the SYN of each.
 
     Raises:
         NotLoggedError: A run did not log the `packets` table.
@@ -62,9 +74,11 @@ def time_sequence(
             notes += _one(figure, line, data, repeated, scale, thinner)
         else:
             _overlaid(figure, line, repeated, scale, thinner)
+            if segments:
+                _segments(figure, line, data, scale, thinner)
     alt = f"Stream offset over time: {'; '.join(_words(line) for line in chosen)}; {again} segments were retransmitted."
     title = "Time–sequence" + (f" of {chosen[0].flow['name']}" if len(runs) == len(chosen) == 1 else "")
-    read = _READ_ONE if len(chosen) == 1 else _READ_SEVERAL
+    read = _READ_ONE if len(chosen) == 1 else _READ_SEGMENTS if segments else _READ_SEVERAL
     return captioned(figure, Caption(title, read, alt, notes + thinner.notes()))
 
 
@@ -106,11 +120,27 @@ def _overlaid(figure: go.Figure, line: Line, repeated: pl.DataFrame, scale: floa
     _marks(figure, repeated, scale, f"{line.label}, retransmitted", again, legendgroup=line.label, showlegend=False)
 
 
+def _segments(figure: go.Figure, line: Line, data: pl.DataFrame, scale: float, thinner: Thinner) -> None:
+    """Draw the segments of one line of several, and the SYN of its client."""
+    more = {"legendgroup": line.label, "showlegend": False}
+    first = thinner(data.filter(~pl.col("retransmission")), "end", f"{line.label}, sent")
+    style = {"symbol": "circle", "size": 4, "color": line.colour}
+    _marks(figure, first, scale, f"{line.label}, sent", style, **more)
+    opening = (pl.col("step") == "sent") & (pl.col("direction") != line.direction) & (pl.col("flags") & _SYN != 0)
+    opened = line.of_flow("packets").filter(opening).select("t", end=pl.lit(0.0)).collect()
+    style = {"symbol": "star-open", "size": 10, "color": line.colour, "line": {"width": 1.4}}
+    _marks(figure, opened, scale, f"{line.label}, SYN", style, **more)
+
+
 def _data(line: Line) -> pl.DataFrame:
-    """Return the data segments that the sender sent; `end` is the end of their payload."""
-    sent = line.of_flow("packets").filter(
-        (pl.col("step") == "sent") & (pl.col("direction") == line.direction) & (pl.col("length") > 0)
-    )
+    """Return the data segments that the sender sent; `end` is the end of their payload.
+
+    With a proxy in the path, its end towards the mobile sends those of a download.
+    """
+    components = [component["name"] for component in line.run.result.summary["components"]]
+    split = line.direction == "down" and PROXY in components
+    sender = (pl.col("step") == "created") & (pl.col("component") == PROXY) if split else pl.col("step") == "sent"
+    sent = line.of_flow("packets").filter(sender & (pl.col("direction") == line.direction) & (pl.col("length") > 0))
     columns = sent.select("t", "packet", "retransmission", end=pl.col("offset") + pl.col("length"))
     return columns.collect().sort("t", maintain_order=True)
 

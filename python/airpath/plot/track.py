@@ -60,12 +60,12 @@ class Track:
         """Its name without the direction: states of tracks of one title have the same colours."""
         return self.name.removesuffix(f" {self.direction}")
 
-    def unnamed(self, span: float) -> list[tuple[str, str]]:
+    def unnamed(self, span: float, start: float = 0.0) -> list[tuple[str, str]]:
         """Return title and state of those whose name fits into none of their bands, by time."""
         if self.steps:
             return []
         frame = _bands(self.rows, span)
-        named = frame.filter(_fits(span))["name"].unique()
+        named = frame.filter(_fits(span - start))["name"].unique()
         return [(self.title, name) for name in frame["name"].unique(maintain_order=True) if name not in named]
 
 
@@ -75,10 +75,12 @@ class Stack:
     Args:
         figure: The figure.
         total: Pixels of all parts together.
+        start: Where the horizontal axis begins.
     """
 
-    def __init__(self, figure: go.Figure, total: float) -> None:
+    def __init__(self, figure: go.Figure, total: float, start: float = 0.0) -> None:
         self.figure = figure
+        self.start = start
         self.number = 0
         """Vertical axes so far."""
         self._total = total
@@ -158,7 +160,7 @@ def _draw_bands(stack: Stack, track: Track, span: float) -> None:
             yaxis=axis,
             marker={"color": [stack.colour(track.title, name) for name in frame["name"]], "line": {"width": 0}},
             # A name that does not fit is shown on hover only.
-            text=frame.select(pl.when(_fits(span)).then("name").otherwise(pl.lit("")))["name"].to_list(),
+            text=frame.select(pl.when(_fits(span - stack.start)).then("name").otherwise(pl.lit("")))["name"].to_list(),
             textposition="inside",
             insidetextanchor="middle",
             insidetextfont={"size": 10, "color": theme.INK.light},
@@ -199,7 +201,8 @@ def _draw_steps(stack: Stack, track: Track, span: float) -> None:
         x=0,
         xref="paper",
         xanchor="right",
-        xshift=-24,
+        # Left of the numbers of the axis, of 5 pixels a letter.
+        xshift=-min(9 + 5 * max(map(len, labels["ticktext"])), 24),
         y=(low + high) / 2,
         yref=axis,
         showarrow=False,

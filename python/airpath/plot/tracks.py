@@ -1,7 +1,7 @@
 """The state of each mobile over time, as tracks: its radio connection, and its proxy."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 import polars as pl
@@ -94,7 +94,13 @@ class _Group:
     terms: Terms
 
 
-def tracks(results: Results, *, repetition: int | None = None) -> go.Figure:
+def tracks(
+    results: Results,
+    *,
+    repetition: int | None = None,
+    aspects: Collection[str] | None = None,
+    window: tuple[float, float] | None = None,
+) -> go.Figure:
     """Draw the radio log by mobile.
 
     Mode, cell, C/I, coding scheme, resources (timeslots, codes, resource blocks) and link states on
@@ -103,12 +109,15 @@ def tracks(results: Results, *, repetition: int | None = None) -> go.Figure:
     Args:
         results: One result, or several, whose tracks are drawn below each other.
         repetition: The repetition; by default the median one.
+        aspects: The aspects of the table `states` to draw; by default all.
+        window: Start and end of the time to draw, in seconds; by default the whole run.
 
     Raises:
         NotLoggedError: A run did not log its radio.
         NothingToDrawError: No bearer reported a state.
     """
-    return tracks_of(drawn(results, repetition))
+    names = {aspect: name for aspect, name in _RADIO.names.items() if aspects is None or aspect in aspects}
+    return _figure(drawn(results, repetition), replace(_RADIO, names=names), window)
 
 
 def proxy_tracks(results: Results, *, repetition: int | None = None) -> go.Figure:
@@ -147,18 +156,19 @@ def radio_tracks(run: Drawn, user: int, start: float, span: float) -> list[Track
     return _tracks_of(own, _RADIO, terms_of(run, components[0] if components else ""))
 
 
-def _figure(runs: Sequence[Drawn], log: _Log) -> go.Figure:
-    groups, notes = _groups(runs, log)
-    span = max(run.span for run in runs)
+def _figure(runs: Sequence[Drawn], log: _Log, window: tuple[float, float] | None = None) -> go.Figure:
+    start, span = window or (0.0, max(run.span for run in runs))
+    groups, notes = _groups(runs, log, start, span)
     total = sum(HEAD + sum(track.height + GAP for track in group.tracks) for group in groups)
     figure = blank(total + 84, span=span, top=40)
-    stack = Stack(figure, total)
+    figure.update_xaxes(range=[start, span])
+    stack = Stack(figure, total, start)
     for group in groups:
         stack.heading(group.title)
         for track in group.tracks:
             stack.track(track, group.span)
     stack.finish()
-    stack.legend([each for group in groups for track in group.tracks for each in track.unnamed(span)])
+    stack.legend([each for group in groups for track in group.tracks for each in track.unnamed(span, start)])
     words = "; ".join(
         f"{group.title}: {'; '.join(track.words(group.span) for track in group.tracks)}" for group in groups
     )
@@ -182,11 +192,11 @@ def _meanings(groups: Sequence[_Group]) -> list[str]:
     return [f"{'; '.join(found)}."] if found else []
 
 
-def _groups(runs: Sequence[Drawn], log: _Log) -> tuple[list[_Group], list[str]]:
+def _groups(runs: Sequence[Drawn], log: _Log, start: float, end: float) -> tuple[list[_Group], list[str]]:
     groups: list[_Group] = []
     notes: list[str] = []
     for run in runs:
-        rows = run.events("states").filter(pl.col("aspect").is_in(list(log.names)))
+        rows = run.events("states").filter(pl.col("aspect").is_in(list(log.names)) & (pl.col("t") <= end))
         rows = rows.select("t", "component", "user", "direction", "aspect", "name", "number").collect()
         users = rows.group_by("component", "user").len().sort("len", descending=True)
         most = max(_MOST_USERS // len(runs), 1)
@@ -196,14 +206,15 @@ def _groups(runs: Sequence[Drawn], log: _Log) -> tuple[list[_Group], list[str]]:
             own = rows.filter(component=component, user=user).sort("t", maintain_order=True)
             name = run.user(user) if len(runs) == 1 else f"{run.label} · {run.user(user)}"
             terms = terms_of(run, component)
-            groups.append(_Group(name, _tracks_of(own, log, terms), run.span, own["aspect"].unique().to_list(), terms))
+            found = _tracks_of(own, log, terms, start)
+            groups.append(_Group(name, found, min(run.span, end), own["aspect"].unique().to_list(), terms))
     if not groups:
         raise NothingToDrawError(log.missing)
     return groups, notes
 
 
-def _tracks_of(rows: pl.DataFrame, log: _Log, terms: Terms) -> list[Track]:
-    """Return the tracks of a mobile from time zero on, with the last values before."""
+def _tracks_of(rows: pl.DataFrame, log: _Log, terms: Terms, start: float = 0.0) -> list[Track]:
+    """Return the tracks of a mobile from `start` on, with the last values before."""
     found = []
     for aspect, usual in log.names.items():
         title = terms.resources if aspect == _RESOURCES else usual
@@ -218,8 +229,8 @@ def _tracks_of(rows: pl.DataFrame, log: _Log, terms: Terms) -> list[Track]:
             else:
                 value = pl.coalesce("name", pl.col("number").cast(pl.Int64).cast(pl.String))
                 kept = own.select("t", name=value).filter(pl.col("name").ne_missing(pl.col("name").shift()))
-            before = kept.filter(pl.col("t") <= 0).tail(1).with_columns(t=pl.lit(0.0))
-            kept = pl.concat([before, kept.filter(pl.col("t") > 0)])
+            before = kept.filter(pl.col("t") <= start).tail(1).with_columns(t=pl.lit(start))
+            kept = pl.concat([before, kept.filter(pl.col("t") > start)])
             if aspect in _SHARED and kept.height > MOST_BANDS:
                 name = name.replace(title, f"{title} %", 1)
                 found.append(Track(name, _share(kept), direction, _SHARE, steps=True))

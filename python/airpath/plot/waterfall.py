@@ -43,6 +43,10 @@ _READ = (
     "in the browser; thin bars: look-up, connect, TLS; pale bar: from the request to the first byte; full bar: from "
     "the first to the last byte, in the colour of the type. Below, on the same axis: connections, radio and queue."
 )
+_READ_CONNECTIONS = (
+    "One row for each connection, from its SYN to its last packet. Thin bars: look-up, connect, TLS; pale bar: from a "
+    "request to the first byte; full bar: from the first to the last byte, in the colour of the type."
+)
 _LINES = {
     "first byte": (theme.MUTED, "dot"),
     "FCP": (theme.GOOD, "dash"),
@@ -142,6 +146,43 @@ def waterfall_of(run: Drawn, view: View, *, span: float | None = None, several: 
     _mark(figure, view, total, span * _MARGIN)
     name = name_of(view, run, several=several)
     return captioned(figure, Caption(f"Waterfall of {name}", _READ, _words(view, tracks, end), notes))
+
+
+def connections(result: Result | str | Path, *, run: int | None = None, view: int = 0) -> go.Figure:
+    """Draw the connections of a view of a web page, with the requests on each.
+
+    Args:
+        result: The result, or the path of its folder.
+        run: Number of the load, or of the repetition of a simulation; by default the one of median
+            page time.
+        view: Number of the view in its run.
+
+    Raises:
+        NothingToDrawError: There is no such view, or it has no connection.
+        UnreadableResultError: A file of the browser is damaged.
+    """
+    result = loaded(result)
+    found = [each for each in views(result) if each.number == view and run in (None, each.run)]
+    chosen = median_view(found) if found else None
+    if chosen is None or not chosen.connections:
+        raise NothingToDrawError("there is no such view of a web page with a connection")
+    end = chosen.span or 1.0
+    timelines = [_streams(connection, chosen.requests, end / 250) for connection in chosen.connections]
+    row = _STREAM + 1 if len(timelines) > _MANY_ROWS else _TIMELINE
+    heights = [max(row, min(_STREAM * len(streams) + 3, _HIGHEST_TIMELINE)) for streams in timelines]
+    figure = blank(sum(heights) + 100, x_title="time (s) from the start of the view", span=end * 1.02, top=44)
+    stack = Stack(figure, sum(heights))
+    _timelines(stack, chosen, timelines, heights, end, legend=True)
+    stack.finish()
+    figure.update_layout(showlegend=True)
+    figure.update_yaxes(title_text="connection", ticktext=_numbers(heights))
+    words = f"{len(timelines)} connections with {len(chosen.requests)} requests in {seconds(end)}"
+    return captioned(figure, Caption(f"Connections of {chosen.page}", _READ_CONNECTIONS, f"{words}."))
+
+
+def _numbers(heights: Sequence[int]) -> list[str]:
+    """Return the numbers of the connections that have a label."""
+    return [str(number + 1) for number in range(0, len(heights), _every(heights))]
 
 
 def _user(run: Drawn, view: View) -> int:
@@ -255,15 +296,26 @@ def _sent(request: Request) -> float:
     return request.start
 
 
+def _every(heights: Sequence[int]) -> int:
+    """Return of how many connections one has a label."""
+    return -(-10 // min(heights))
+
+
 def _timelines(
-    stack: Stack, view: View, timelines: Sequence[Sequence[Sequence[Request]]], heights: Sequence[int], end: float
+    stack: Stack,
+    view: View,
+    timelines: Sequence[Sequence[Sequence[Request]]],
+    heights: Sequence[int],
+    end: float,
+    *,
+    legend: bool = False,
 ) -> None:
     """Draw the connections with the requests on each, as timelines of connections show them."""
     middles, top = [], 0.0
     for height in heights:
         middles.append(top + height / 2)
         top += height
-    every = -(-10 // min(heights))
+    every = _every(heights)
     axis = stack.axis(
         sum(heights),
         range=[top, 0],
@@ -303,7 +355,7 @@ def _timelines(
                     if phase.name in ("send", "wait", "receive"):
                         kind = (phase.name.replace("send", "wait"), request.type)
                         bars.add(kind, phase.start, phase.end, place, thickness * 0.86, text)
-    bars.draw(legend=False)
+    bars.draw(legend=legend)
 
 
 def _filmstrip(stack: Stack, view: View, span: float) -> None:

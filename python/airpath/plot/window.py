@@ -19,6 +19,9 @@ _READ_ONE = (
     "and the receiver's window. Marks show what reduced the congestion window, or restored it."
 )
 _READ_SEVERAL = "Congestion window by run, with marks at its reductions. Frequent reductions are frequent losses."
+_READ_OUTSTANDING = (
+    "Each line is the data that a sender has sent and that are not yet acknowledged, when an acknowledgement arrives."
+)
 
 # Triggers that change the window other than acknowledgements: symbol and text.
 _MARKS = {
@@ -66,6 +69,42 @@ def window(results: Results, flow: int | None = None, *, repetition: int | None 
     read = _READ_ONE if len(chosen) == 1 else _READ_SEVERAL
     title = "Window and outstanding data" if len(chosen) == 1 else "Congestion window"
     return captioned(figure, Caption(title, read, alt, notes + thinner.notes()))
+
+
+def outstanding(
+    results: Results, flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
+) -> go.Figure:
+    """Draw the outstanding data of transfers.
+
+    Args:
+        results: One result, or several to be overlaid.
+        flow: Number of the flow; by default all transfers of one result, the median one of each of
+            several.
+        repetition: The repetition; by default the median one.
+        bins: How finely the time is cut where there are too many points.
+
+    Raises:
+        NotLoggedError: A run did not log the `tcp` table.
+        NothingToDrawError: There is no transfer over TCP, or the senders are real programs.
+    """
+    runs = drawn(results, repetition)
+    chosen, notes = lines(runs, flow)
+    states = [_states(line) for line in chosen]
+    if all(state.height == 0 for state in states):
+        raise NothingToDrawError("the senders' outstanding data are unknown: a real program does not report them")
+    highest = max(largest(state["outstanding"]) for state in states)
+    scale, unit = bytes_unit(highest)
+    figure = blank(300, y_title=f"outstanding data ({unit})", span=max(run.span for run in runs))
+    figure.update_yaxes(range=[0, highest * scale * 1.08])
+    thinner = Thinner(bins)
+    words = []
+    for line, state in zip(chosen, states, strict=True):
+        style = {"color": line.colour, "width": 1.8, "dash": line.dash}
+        steps(figure, state, "outstanding", scale, line.label, style, thinner)
+        words.append(f"{line.label}, up to {size(largest(state['outstanding']))}")
+    figure.update_layout(showlegend=len(chosen) > 1)
+    alt = f"Outstanding data over time: {'; '.join(words)}."
+    return captioned(figure, Caption("Outstanding data", _READ_OUTSTANDING, alt, notes + thinner.notes()))
 
 
 def _one(
