@@ -1,6 +1,5 @@
 """The figures of a study's text, with our rows."""
 
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,10 @@ from typing import Any
 import pytest
 
 from airpath.plot import NothingToDrawError, caption_of
-from airpath.study import raster
 from airpath.study.definition import Study, load_study, read_study
 from airpath.study.errors import StudyError
 from airpath.study.published_figures import PublishedFigure, draw
 
-RASTER = raster.Raster("Figure 3", "Arrivals", "moving", Path("none.toml"), {})
 STUDIES = ["gsm-csd", "gprs-la", "gprs-proxy", "umts-live", "hsdpa-sim"]
 
 
@@ -130,62 +127,6 @@ def test_figures_that_make_no_sense_are_refused(tmp_path: Path, text: str, messa
         label = "Figure 1"
         text = "Loss"
         {figure}
-        {text}
-    """
-    (tmp_path / "study.toml").write_text(study, encoding="utf-8")
-    with pytest.raises(StudyError, match=message):
-        read_study(tmp_path)
-
-
-def test_a_raster_shows_the_arrivals_around_the_longest_gap() -> None:
-    times = [*(0.25 * number for number in range(120)), 33.0, 33.25, 37.25]
-    numbers = [*range(120), 131, 132, 133]
-    figure = raster._draw(RASTER, list(zip(times, numbers, strict=True)))
-    drawn = figure.to_plotly_json()
-    (lines,) = drawn["data"]
-    assert [x for x in lines["x"] if x is not None][::2] == [time for time in times if 29.75 - 15 <= time <= 48]
-    assert [each["text"] for each in drawn["layout"]["annotations"]] == ["gap 3.25 s", "delay 4.00 s"]
-    assert caption_of(figure).title == "Figure 3: Arrivals"
-    with pytest.raises(NothingToDrawError, match="only 2 datagrams"):
-        raster._draw(RASTER, [(0.0, 0), (1.0, 1)])
-
-
-def test_a_raster_is_simulated() -> None:
-    study = load_study("umts-live")
-    (each,) = study.rasters
-    short = replace(each, set={**each.set, "flow.0.duration": "60 s"})
-    drawn = raster.draw(short, 1).to_plotly_json()
-    assert len(drawn["data"][0]["x"]) > 300
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('experiment = "pong"\ncase = ["128"]', "no experiment 'pong'; did you mean 'ping'"),
-        ('experiment = "ping"\ncase = ["129"]', "'ping' has no case '129', but 128"),
-        ('experiment = "ping"\ncase = ["128"]\nkind = "bars"', "unknown key 'kind'"),
-    ],
-)
-def test_rasters_that_make_no_sense_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    source = load_study("umts-live").experiments[0].cases[0].scenario
-    (tmp_path / "ping.toml").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
-    study = f"""
-        format = 2
-        id = "a"
-        title = "A"
-        seed = 1
-        repeat = 2
-        tolerance.ping-loss.relative = 0.1
-        axis.mtu."128".set = {{}}
-        [[experiment]]
-        name = "ping"
-        text = ""
-        scenario = "ping.toml"
-        axes.mtu = ["128"]
-        metrics = ["ping-loss"]
-        [[raster]]
-        label = "Figure 1"
-        text = "Arrivals"
         {text}
     """
     (tmp_path / "study.toml").write_text(study, encoding="utf-8")

@@ -20,7 +20,8 @@ of a result in its JSON form is `airpath.study.report.write`, a figure of it
 | `checks` | the checks of findings |
 | `runner`, `emulation` | runs the cases: in virtual time, and over emulated links with the kernel's TCP |
 | `result` | rows and findings as data, text and Markdown |
-| `report`, `figures`, `published_figures`, `raster`, `choices` | the HTML report |
+| `report`, `figures`, `published_figures`, `choices` | the HTML report |
+| `run_figure`, `run_plots`, `run_events` | its figures of single runs: which run, how it is drawn, which part |
 """
 
 from airpath.study.definition import Study, studies

@@ -39,9 +39,11 @@ class Gap:
     """Packets that the network dropped in it."""
     back: float
     """Arrival of the first of ten segments whose rate is at least the mean rate outside of gaps."""
+    restart: float
+    """When TCP's slow start begins: the end of the gap, or its last time-out if that is later."""
     slow_start: float
     """Duration of TCP's slow start after the gap's time-outs, until the congestion window reaches
-    the threshold."""
+    the threshold; 0 without a time-out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +210,12 @@ def _gap(log: _Repetition, start: float, until: float, end: float, rate: float) 
     back = _back_at_rate(log.arrivals, until, end, rate)
     timeouts = [time for time in log.timeouts if start <= time <= back]
     lost = bisect_right(log.drops, until) - bisect_left(log.drops, start)
-    slow_start = 0.0
+    restart, slow_start = until, 0.0
     if timeouts:
         restart = max(until, timeouts[-1])
         place = bisect_right(log.past_threshold, restart)
         slow_start = (log.past_threshold[place] if place < len(log.past_threshold) else end) - restart
-    return Gap(start, until, lost, back, slow_start)
+    return Gap(start, until, lost, back, restart, slow_start)
 
 
 def _back_at_rate(arrivals: Sequence[tuple[float, int]], since: float, end: float, rate: float) -> float:

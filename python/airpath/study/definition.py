@@ -17,7 +17,7 @@ from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import Metric
 from airpath.study.observations import ALL_METRICS
 from airpath.study.published_figures import PublishedFigure, Shown, read_figure
-from airpath.study.raster import Raster, read_raster
+from airpath.study.run_figure import RunCase, RunFigure, read_run_figure
 from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
 from airpath.toml_table import Table
@@ -114,8 +114,8 @@ class Study:
     emulation: Emulation
     figures: tuple[PublishedFigure, ...]
     """The figures of the text."""
-    rasters: tuple[Raster, ...]
-    """Those that show single packets."""
+    run_figures: tuple[RunFigure, ...]
+    """Those that show one run."""
 
     def __repr__(self) -> str:
         return f"<airpath.study.Study {self.id}: {self.title}, {len(self.experiments)} experiments>"
@@ -175,7 +175,7 @@ def read_study(folder: Path) -> Study:
             read_figure(each, _values(experiments), {each.name: _shown(each) for each in experiments})
             for each in table.tables("figure")
         ),
-        rasters=tuple(read_raster(each, _cases(experiments)) for each in table.tables("raster")),
+        run_figures=tuple(read_run_figure(each, _cases(experiments)) for each in table.tables("run_figure")),
     )
     table.finish()
     used = {metric.name for each in experiments for case in each.cases for metric in case.metrics}
@@ -187,10 +187,12 @@ def read_study(folder: Path) -> Study:
     return study
 
 
-def _cases(experiments: Sequence[Experiment]) -> dict[str, dict[tuple[str, ...], tuple[Path, dict[str, Any]]]]:
-    """Return scenario and overrides of each case, by experiment and values of axes."""
+def _cases(experiments: Sequence[Experiment]) -> dict[str, dict[tuple[str, ...], RunCase]]:
+    """Return the cases of each experiment by the values of their axes."""
     return {
-        each.name: {tuple(case.axis_values.values()): (case.scenario, case.set) for case in each.cases}
+        each.name: {
+            tuple(case.axis_values.values()): RunCase(case.scenario, case.set, case.repeat) for case in each.cases
+        }
         for each in experiments
     }
 

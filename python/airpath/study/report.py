@@ -5,25 +5,23 @@ Published values beside ours, row by row, and whether its findings hold.
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
-
 from airpath.files import write_text
 from airpath.plot import ENOUGH
-from airpath.report.figures import Figure, figure
+from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.study.choices import choices
 from airpath.study.figures import case_words, draw, with_unit
 from airpath.study.published_figures import PublishedFigure
 from airpath.study.published_figures import draw as draw_published
-from airpath.study.raster import Raster
-from airpath.study.raster import draw as draw_raster
+from airpath.study.run_figure import RunFigure
+from airpath.study.run_figure import draw as draw_run
 from airpath.study.tolerance import yes_or_no
 
 
@@ -49,8 +47,8 @@ class Details:
     unknown."""
     figures: Sequence[PublishedFigure] = ()
     """The figures of the study's text."""
-    rasters: Sequence[Raster] = ()
-    """Those of its figures that show single packets; a run of their cases is simulated."""
+    run_figures: Sequence[RunFigure] = ()
+    """Those of its figures that show one run, which is simulated."""
 
 
 def write(data: Mapping[str, Any], out: Path, *, details: Details | None = None, command: str | None = None) -> Path:
@@ -80,6 +78,7 @@ def page(data: Mapping[str, Any], out: Path, *, details: Details | None = None, 
     names = list(dict.fromkeys(row["experiment"] for row in data["rows"]))
     held = [finding["holds"] for finding in data["findings"]]
     words = ["airpath", "study", "run", data["study"], "--seed", str(data["seed"]), "--report", str(out)]
+    text_figures = _published_figures(data, details)
     return render(
         "study.html.j2",
         title=details.title,
@@ -87,7 +86,8 @@ def page(data: Mapping[str, Any], out: Path, *, details: Details | None = None, 
         verdict=_verdict(data, details.agrees),
         proviso=_proviso(data["rows"]),
         held=f"{sum(held)} of {len(held)} findings hold" if held else "",
-        figures=_published_figures(data, details),
+        figures=[each for each in text_figures if isinstance(each, Figure)],
+        missing=[each for each in text_figures if isinstance(each, Missing)],
         experiments=[_experiment(name, data, details) for name in names],
         choices=choices(data["study"]),
         commands=[command or shlex.join(words)],
@@ -111,26 +111,28 @@ def _proviso(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"n = {fewest} is too small for firm intervals." if fewest < ENOUGH else ""
 
 
-def _published_figures(data: Mapping[str, Any], details: Details) -> list[Figure]:
+def _published_figures(data: Mapping[str, Any], details: Details) -> list[Figure | Missing]:
     """Return the figures of the text by number, without those of experiments that were not run."""
     names = {row["experiment"] for row in data["rows"]}
-    makers: list[tuple[str, Callable[[], go.Figure]]] = [
-        (each.label, lambda each=each: draw_published(each, each.rows(data["rows"])))
-        for each in details.figures
-        if names.issuperset(each.experiments)
+    of_rows = [each for each in details.figures if names.issuperset(each.experiments)]
+    of_runs = [each for each in details.run_figures if names.issuperset(each.experiments)]
+    drawn = [
+        (each.label, figure(lambda each=each: draw_published(each, each.rows(data["rows"])), each.label))
+        for each in of_rows
     ]
-    makers += [
-        (each.label, lambda each=each: draw_raster(each, data["seed"]))
-        for each in details.rasters
-        if each.experiment in names
-    ]
-    drawn = [figure(make, label) for label, make in sorted(makers, key=lambda each: _number(each[0]))]
-    return [each for each in drawn if isinstance(each, Figure)]
+    # Figures of the same part of the same run share their axis of time.
+    axes: dict[object, str] = {}
+    for each in of_runs:
+        axis = each.time_axis
+        group = "" if axis is None else axes.setdefault(axis, each.label.lower().replace(" ", "-"))
+        make = lambda each=each: draw_run(each, data["seed"])  # noqa: E731
+        drawn.append((each.label, figure(make, each.label, time=axis is not None, group=group)))
+    return [each for _, each in sorted(drawn, key=lambda labelled: _place(labelled[0]))]
 
 
-def _number(label: str) -> int:
-    """Return the number in the label of a figure, such as 10 in `Figure 10 a`."""
-    return int(next(iter(re.findall(r"\d+", label)), 0))
+def _place(label: str) -> tuple[int, str]:
+    """Return the number in the label of a figure, such as 10 in `Figure 10 a`, and the label."""
+    return int(next(iter(re.findall(r"\d+", label)), 0)), label
 
 
 def _experiment(name: str, data: Mapping[str, Any], details: Details) -> Experiment:

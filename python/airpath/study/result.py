@@ -186,7 +186,7 @@ class StudyResult:
 
         texts = {experiment.name: experiment.text for experiment in self.study.experiments}
         agrees = [row.agrees for row in self.rows]
-        details = Details(self.study.title, texts, agrees, self.study.figures, self.study.rasters)
+        details = Details(self.study.title, texts, agrees, self.study.figures, self.study.run_figures)
         write(self.to_dict(), path, details=details, command=shlex.join([*self.command, "--report", str(path)]))
 
     def _rows_of(self, experiment: str) -> list[Row]:
