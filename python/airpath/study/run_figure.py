@@ -28,8 +28,8 @@ from airpath.toml_table import Table
 
 _AROUND = ("15 s", "15 s")
 """Time shown before and after an event by default."""
-_BAR = 28
-"""Pixels of a row of bars."""
+_BAR, _LABEL = 28, 16
+"""Pixels of a row of bars, and of the names of changes above the lines."""
 _ABOVE = {"receiver's window"}
 """Traces that a figure of a part of the run may cut off."""
 _TITLE_UNIT = re.compile(r"\(([^()]+)\)$")
@@ -291,10 +291,10 @@ def _drawn(figure: RunFigure, results: Sequence[Result], provenance: str, interv
     elif drawn.layout["yaxis"]["domain"] is None:
         rows = 0 if not intervals else 1 + any(each.is_interval for each in figure.published)
         window = window or tuple(drawn.layout["xaxis"]["range"])
-        _zoom(drawn, figure, window, rows)
+        mark_changes(drawn, results)
+        _zoom(drawn, figure, window, _BAR * rows + (_LABEL if drawn.layout["shapes"] else 0))
         _add_bars(drawn, figure, intervals, window)
         _add_values(drawn, figure, window)
-        mark_changes(drawn, results)
     else:
         # Rows of the states of a radio, each with an axis of its own.
         _add_edges(drawn, intervals)
@@ -314,8 +314,8 @@ def _axis_values(drawn: go.Figure, figure: RunFigure) -> list[float]:
     return [value / base_of(found[1]) for value in values] if found else []
 
 
-def _zoom(drawn: go.Figure, figure: RunFigure, window: tuple[float, float], rows: int) -> None:
-    """Show a part of the run, with room for rows of bars above it.
+def _zoom(drawn: go.Figure, figure: RunFigure, window: tuple[float, float], above: float) -> None:
+    """Show a part of the run, with room above it, in pixels.
 
     Raises:
         NothingToDrawError: There is nothing in this part.
@@ -329,13 +329,13 @@ def _zoom(drawn: go.Figure, figure: RunFigure, window: tuple[float, float], rows
     margin = 0.03 * (high - low)
     bottom = low - margin if figure.kind == "time-sequence" else 0.0
     drawn.update_xaxes(range=list(window))
-    drawn.update_yaxes(range=[bottom, bottom + (high + 2 * margin - bottom) / (1 - rows * _row_height(drawn))])
+    drawn.update_yaxes(range=[bottom, bottom + (high + 2 * margin - bottom) / (1 - above / _height(drawn))])
 
 
-def _row_height(drawn: go.Figure) -> float:
-    """Return the height of a row of bars as a share of that of the axes."""
+def _height(drawn: go.Figure) -> float:
+    """Return the height of the axes, in pixels."""
     layout = drawn.layout.to_plotly_json()
-    return _BAR / (layout["height"] - layout["margin"]["t"] - layout["margin"]["b"])
+    return layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
 
 
 def _visible(trace: Mapping[str, Any], window: tuple[float, float]) -> Iterator[float]:
@@ -374,7 +374,7 @@ def _bar(
     line: Mapping[str, Any],
     window: tuple[float, float],
 ) -> None:
-    place = 1 - _row_height(drawn) * (row + 0.8)
+    place = 1 - _BAR / _height(drawn) * (row + 0.8)
     drawn.add_shape(type="line", x0=start, x1=end, y0=place, y1=place, yref="paper", line=dict(line))
     edge = 0.1 * (window[1] - window[0])
     middle = min(max((start + end) / 2, window[0] + edge), window[1] - edge)

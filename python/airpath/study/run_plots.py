@@ -110,7 +110,7 @@ def _radio_log(results: Sequence[Result], view: View) -> go.Figure:
 
 
 def _throughput(results: Sequence[Result], view: View) -> go.Figure:
-    """Draw the rate by run, of one run that of its transfers; without any that of each direction."""
+    """Draw the rate by run; of one run by transfer, or by direction if it has none."""
     return plot.throughput(results, by_flow=len(results) == 1 and bool(drawn(results)[0].transfers), step=view.step)
 
 
