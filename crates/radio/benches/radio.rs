@@ -68,7 +68,7 @@ fn bearers(criterion: &mut Criterion) {
         });
     }
 
-    for scheduler in ["round-robin", "maximum-ci", "proportional-fair"] {
+    for scheduler in ["round-robin", "maximum-ci", "proportional-fair", "least-attained-service", "run2c"] {
         let config: hs_dsch_simple::Config = parameters(CELL, |downlink| {
             downlink.insert("scheduler".to_owned(), scheduler.into());
             // Rates of a cell, not of 50 cells.

@@ -56,7 +56,7 @@ pub(crate) use grid::{Allocation, BlockSizes, CodeWords, Grid, GridParameters};
 
 use crate::common::buffer_sizes::BufferSizes;
 use crate::common::link_adaptation::Decoder;
-use crate::common::shared_channel::scheduler::SchedulerName;
+use crate::common::shared_channel::scheduler::{self, SchedulerName};
 use crate::common::slots::Timeline;
 use crate::conditions;
 
@@ -122,7 +122,7 @@ pub(crate) struct Cell {
     /// Mobiles that a slot of a carrier can serve in each direction.
     pub users_per_slot: u8,
     pub scheduler: SchedulerName,
-    pub averaging_time: Option<Span>,
+    pub scheduler_options: scheduler::Options,
     /// From the end of what the base station received to the slot in which it reacts to it.
     pub processing: Span,
     pub target_bler: Probability,

@@ -62,6 +62,16 @@ fn cells() {
             "downlink.averaging_time",
             "longer than a TTI",
         ),
+        ("averaging_time = \"1 s\"", "downlink.averaging_time", "run2c"),
+        ("scheduler = \"run2c\"\naveraging_time = \"2 ms\"", "downlink.averaging_time", "longer than a TTI"),
+        ("flow_timeout = \"1 s\"", "downlink.flow_timeout", "\"least-attained-service\" or \"run2c\""),
+        (
+            "scheduler = \"least-attained-service\"\nflow_timeout = \"2 ms\"",
+            "downlink.flow_timeout",
+            "longer than a TTI",
+        ),
+        ("scheduler = \"least-attained-service\"\nshort_flow = \"1 kB\"", "downlink.short_flow", "run2c"),
+        ("scheduler = \"run2c\"\nshort_flow = \"0 B\"", "downlink.short_flow", "above zero"),
         (
             "levels = { rates = [\"1 Mbit/s\"], rate_share = \"cell\", classes = {} }",
             "downlink.pdus_per_tti",

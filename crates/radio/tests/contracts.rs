@@ -58,9 +58,14 @@ fn uplink() -> impl Strategy<Value = Uplink> {
 }
 
 fn hs_dsch_config() -> impl Strategy<Value = hs_dsch_simple::HsDsch> {
-    (dch_config(), any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(dch, chase, levels, scheduler)| {
-        let scheduler =
-            [SchedulerName::RoundRobin, SchedulerName::MaximumCi, SchedulerName::ProportionalFair][scheduler as usize];
+    (dch_config(), any::<bool>(), any::<bool>(), 0usize..5).prop_map(|(dch, chase, levels, scheduler)| {
+        let scheduler = [
+            SchedulerName::RoundRobin,
+            SchedulerName::MaximumCi,
+            SchedulerName::ProportionalFair,
+            SchedulerName::LeastAttainedService,
+            SchedulerName::Run2c,
+        ][scheduler];
         hs_dsch_simple::HsDsch {
             tti: dch.tti,
             pdu: dch.pdu,
@@ -74,6 +79,8 @@ fn hs_dsch_config() -> impl Strategy<Value = hs_dsch_simple::HsDsch> {
             delay: dch.delay,
             scheduler,
             averaging_time: None,
+            flow_timeout: None,
+            short_flow: None,
             queue: dch.queue,
             levels: levels.then(|| {
                 let text = r#"

@@ -6,9 +6,11 @@ use crate::common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_co
 use crate::common::{packet, resets_and_losses, saturate, saturate_with};
 use airpath_core::{ComponentId, Context, Direction, Instant, Memory, Probability, Seed, Span};
 use airpath_link::Bearer;
+use airpath_radio::common::shared_channel::scheduler::least_attained_service::LeastAttainedService;
 use airpath_radio::common::shared_channel::scheduler::maximum_ci::MaximumCi;
 use airpath_radio::common::shared_channel::scheduler::proportional_fair::ProportionalFair;
 use airpath_radio::common::shared_channel::scheduler::round_robin::RoundRobin;
+use airpath_radio::common::shared_channel::scheduler::run2c::Run2c;
 use airpath_radio::common::shared_channel::scheduler::{Candidate, Scheduler};
 use airpath_radio::umts::hsdpa::{Config, Hsdpa};
 use proptest::prelude::*;
@@ -49,7 +51,13 @@ fn any_config() -> impl Strategy<Value = Config> {
         (-25.0..25.0f64, 1u8..13, 5u8..16, 1u8..5, prop::sample::select(vec![None, Some(0.0), Some(0.3), Some(0.9)])),
         (1u8..9, 5u8..10, 1u8..9, prop::sample::select(vec!["none", "chase", "incremental-redundancy"])),
         (0u32..40, 1u32..50, 1u32..20, 8u32..100, prop::option::of(1u8..31)),
-        prop::sample::select(vec!["round-robin", "maximum-ci", "proportional-fair"]),
+        prop::sample::select(vec![
+            "round-robin",
+            "maximum-ci",
+            "proportional-fair",
+            "least-attained-service",
+            "run2c",
+        ]),
         (1u8..33, 1u32..100, 1u32..80, 0u32..30, 2u32..12),
     )
         .prop_map(|((ci, category, codes, users, bler), (processes, trip, max, combining), iub, scheduler, rest)| {
@@ -207,6 +215,10 @@ impl<S: Scheduler> Scheduler for Listed<S> {
         self.0.choose(candidates)
     }
 
+    fn backlogged(&mut self, tti: u64, user: u32) {
+        self.0.backlogged(tti, user);
+    }
+
     fn served(&mut self, tti: u64, user: u32, pdus: u32) {
         self.0.served(tti, user, pdus);
     }
@@ -228,10 +240,14 @@ fn ranks_choose_as_the_scheduler_does() {
         };
         same(Box::new(RoundRobin), Box::new(Listed(RoundRobin)));
         same(Box::new(MaximumCi), Box::new(Listed(MaximumCi)));
+        let least = LeastAttainedService::new(7, tti, Span::from_millis(40));
+        same(Box::new(least.clone()), Box::new(Listed(least)));
         // The short time scales all averages down again and again.
         for time in [Span::from_millis(20), Span::from_secs(1)] {
             let fair = ProportionalFair::new(7, tti, time);
+            let run2c = Run2c::new(7, tti, Span::from_millis(40), 2000, fair.clone());
             same(Box::new(fair.clone()), Box::new(Listed(fair)));
+            same(Box::new(run2c.clone()), Box::new(Listed(run2c)));
         }
     }
 }

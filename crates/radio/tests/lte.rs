@@ -164,7 +164,7 @@ fn pings_take_20_ms_and_10_percent_of_block_errors_cost_1_6_ms() {
 
 #[test]
 fn two_mobiles_share_the_cell() {
-    for scheduler in ["round-robin", "proportional-fair"] {
+    for scheduler in ["round-robin", "proportional-fair", "least-attained-service", "run2c"] {
         let config = plain(&format!("cell.scheduler = \"{scheduler}\"\nmobile.layers = 1\nconditions.ci = \"15 dB\""));
         let packets: Vec<_> = (0..8000).map(|n| (Instant::ZERO, Direction::Down, n % 2, 1500)).collect();
         let outcome = run(&config, 2, &packets, Span::from_secs(1));

@@ -1,7 +1,11 @@
 //! Who gets what of a shared cell.
 
-use crate::common::{cell, cell_abc, hs_dsch_384, saturate};
-use airpath_core::Span;
+use crate::common::{cell, cell_abc, hs_dsch_384, packet, saturate};
+use airpath_core::{ComponentId, Context, Direction, Instant, Seed, Span};
+use airpath_link::Bearer;
+use airpath_radio::ofdma::{CellBearer, Technology};
+use airpath_radio::umts::hsdpa;
+use airpath_radio::{lte, nr};
 
 const ABC: [Option<&str>; 3] = [Some("a"), Some("b"), Some("c")];
 
@@ -105,4 +109,145 @@ fn a_short_memory_forgets_who_was_served() {
     let turns = rates("scheduler = \"proportional-fair\"\naveraging_time = \"4 ms\"", &ABC);
     let fair = rates("scheduler = \"proportional-fair\"\naveraging_time = \"1 s\"", &ABC);
     assert!(turns.iter().sum::<f64>() < 0.95 * fair.iter().sum::<f64>(), "{turns:?} {fair:?}");
+}
+
+const NAMES: [&str; 5] = ["round-robin", "maximum-ci", "proportional-fair", "least-attained-service", "run2c"];
+
+/// A cell of `hsdpa` whose blocks have no errors.
+fn hsdpa_cell(scheduler: &str, users: usize) -> hsdpa::Hsdpa {
+    let mut bearer = crate::common::cells::parameters("hsdpa-cat10");
+    let more = format!(
+        "conditions.ci = \"15 dB\"\ndownlink.bler = 0.0\ndownlink.queue.packets = 40000\n[cell]\nusers_per_tti = 1\nscheduler = \"{scheduler}\""
+    );
+    crate::common::overlay(&mut bearer, &more.parse().expect("TOML"));
+    bearer["cell"].as_table_mut().expect("a table").remove("averaging_time");
+    let config: hsdpa::Config = bearer.try_into().expect("parameters of the right types");
+    hsdpa::Hsdpa::new(&config, users, Seed::new(1), "cell").expect("sound parameters")
+}
+
+#[test]
+fn one_mobile_gets_the_same_from_every_scheduler() {
+    let time = Span::from_secs(5);
+    let alone = |scheduler: &str| {
+        let config = cell_abc(&format!("scheduler = \"{scheduler}\""));
+        saturate(&mut cell(&config, &[Some("a")]), 1, time).radio
+    };
+    let in_hsdpa = |scheduler: &str| saturate(&mut hsdpa_cell(scheduler, 1), 1, time).radio;
+    for name in &NAMES[1..] {
+        assert!(alone(name) == alone("round-robin") && in_hsdpa(name) == in_hsdpa("round-robin"), "{name}");
+    }
+}
+
+#[test]
+fn least_attained_service_is_round_robin_on_equal_channels() {
+    let radio = |more: &str| saturate(&mut cell(&hs_dsch_384(more), &[None; 3]), 3, Span::from_secs(10)).radio;
+    assert!(radio("scheduler = \"least-attained-service\"") == radio(""));
+}
+
+#[test]
+fn least_attained_service_gives_equal_bytes() {
+    // Rates of 1 : 5 with equal bytes: 1 / (1/120 + 1/600) = 100 kbit/s each.
+    let more = r#"scheduler = "least-attained-service"
+        levels.rates = ["120 kbit/s", "600 kbit/s"]
+        levels.rate_share = "cell"
+        levels.classes = { a = [1, 0], b = [0, 1] }"#;
+    for rate in rates(more, &[Some("a"), Some("b")]) {
+        assert_close(rate, 100.0);
+    }
+}
+
+#[test]
+fn run2c_is_proportional_fair_where_all_flows_are_of_one_kind() {
+    let radio = |more: &str| saturate(&mut cell(&cell_abc(more), &ABC), 3, Span::from_secs(20)).radio;
+    let fair = radio("scheduler = \"proportional-fair\"");
+    for short_flow in ["1 B", "1 GB"] {
+        assert!(radio(&format!("scheduler = \"run2c\"\nshort_flow = \"{short_flow}\"")) == fair, "{short_flow}");
+    }
+}
+
+/// How long `short` packets for mobile 1 take that come after 2 s, and as many that come later, while
+/// `long` packets wait for mobile 0 from the begin.
+fn two_transfers(bearer: &mut dyn Bearer, short: u64, long: u64) -> [Span; 2] {
+    let starts = [2, 20].map(|seconds| Instant::ZERO + Span::from_secs(seconds));
+    let mut lost = Vec::new();
+    let mut cx = Context::new(None, &mut lost, ComponentId(0));
+    let mut ends = [Instant::ZERO; 2];
+    let mut pop = |bearer: &mut dyn Bearer, until, cx: &mut Context<'_>| {
+        while let Some((_, departure)) = bearer.pop(until, cx) {
+            if departure.packet.user.index() == 1 {
+                ends[usize::from(departure.due > starts[1])] = departure.due;
+            }
+        }
+    };
+    for id in 0..long {
+        bearer.push(Instant::ZERO, Direction::Down, packet(id, 0, 1500), &mut cx);
+    }
+    for (number, start) in (0..).zip(starts) {
+        pop(bearer, start, &mut cx);
+        for id in 0..short {
+            bearer.push(start, Direction::Down, packet(1_000_000 + short * number + id, 1, 1500), &mut cx);
+        }
+    }
+    pop(bearer, Instant::ZERO + Span::from_secs(40), &mut cx);
+    [0, 1].map(|number| ends[number].since(starts[number]))
+}
+
+#[test]
+fn a_short_flow_passes_a_long_one() {
+    let simple = |more: &str, long| {
+        let more = format!("bler = 0.0\nqueue.packets = 2000\n{more}");
+        two_transfers(&mut cell(&hs_dsch_384(&more), &[None; 2]), 10, long)
+    };
+    let alone = simple("", 0);
+    for more in ["scheduler = \"least-attained-service\"", "scheduler = \"run2c\"\nshort_flow = \"30 kB\""] {
+        assert_eq!(simple(more, 1500), alone, "{more}: as if there were no other");
+    }
+    // Mobile 0 takes every other TTI, and its rate falls from all to half.
+    let [turns, _] = simple("", 1500);
+    assert!(turns > alone[0] + alone[0] / 2, "{turns} {}", alone[0]);
+    // Half of the transfer comes first, and the rest in turns, as proportional fair forgets soon.
+    let half = "scheduler = \"run2c\"\nshort_flow = \"7520 B\"\naveraging_time = \"3 ms\"";
+    let [half, _] = simple(half, 1500);
+    assert!(half > alone[0] + alone[0] / 4 && half + alone[0] / 4 < turns, "{half} {turns}");
+}
+
+#[test]
+fn a_short_flow_passes_a_long_one_in_hsdpa() {
+    let transfers = |name, long| two_transfers(&mut hsdpa_cell(name, 2), 10, long);
+    let (alone, turns) = (transfers("round-robin", 0), transfers("round-robin", 30_000));
+    for name in ["least-attained-service", "run2c"] {
+        let first = transfers(name, 30_000);
+        for number in [0, 1] {
+            let [alone, turns, first] = [alone, turns, first].map(|times| times[number]);
+            // A block of the long one may be on the air.
+            assert!(first < turns && first <= alone + Span::from_millis(2), "{name}: {first} {alone} {turns}");
+        }
+    }
+}
+
+/// Two mobiles of a cell of LTE or NR, always connected and awake, one at a time.
+fn ofdma_cell<T: Technology + serde::de::DeserializeOwned>(name: &str, limit: &str, more: &str) -> CellBearer<T> {
+    let more = format!("conditions.ci = \"15 dB\"\ndownlink.bler = 0.0\n[cell]\n{limit} = 1\n{more}");
+    let config: T = crate::common::cells::config(name, &more, &["rrc", "drx", "pdcp.queue", "pdcp.discard"]);
+    CellBearer::new(&config, 2, Seed::new(1), "cell").expect("sound parameters")
+}
+
+#[test]
+fn a_short_flow_passes_a_long_one_in_lte_and_nr() {
+    let lte =
+        |more: &str| two_transfers(&mut ofdma_cell::<lte::Config>("lte-20mhz", "users_per_tti", more), 200, 30_000)[0];
+    let nr = |more: &str| {
+        two_transfers(&mut ofdma_cell::<nr::Config>("nr-n78-100mhz-sa", "users_per_slot", more), 200, 200_000)[0]
+    };
+    for transfer in [&lte as &dyn Fn(&str) -> Span, &nr] {
+        let turns = transfer("scheduler = \"round-robin\"");
+        let short = transfer("scheduler = \"least-attained-service\"");
+        assert!(short < turns - turns / 4, "{short} {turns}");
+        let run2c = |short_flow| {
+            let more = "scheduler = \"run2c\"\naveraging_time = \"2 ms\"";
+            transfer(&format!("{more}\nshort_flow = \"{short_flow}\""))
+        };
+        let (short, long) = (run2c("1 MB"), run2c("100 B"));
+        assert!(short < long, "{short} {long}: this flow is long from the first block");
+    }
 }

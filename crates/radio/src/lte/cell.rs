@@ -8,6 +8,7 @@ use super::config::{self, Config};
 use super::tables::{self, CqiTable, Mcs, McsTable, TTI};
 use super::tdd;
 use crate::common::link_adaptation::{Coding, Decoder, Modulation};
+use crate::common::shared_channel::scheduler::options;
 use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
 use crate::ofdma::config::{DownlinkModulation, Rrc, UplinkModulation};
 use crate::ofdma::rlc::{Framing, ModeParameters};
@@ -132,7 +133,7 @@ impl Technology for Config {
                 carriers: self.cell.carriers,
                 users_per_slot: users_per_tti,
                 scheduler,
-                averaging_time: self.cell.averaging_time,
+                scheduler_options: options!(self.cell),
                 processing: self.cell.processing,
                 target_bler: self.cell.target_bler,
                 step: self.cell.step,

@@ -6,6 +6,7 @@ use airpath_core::Decibel;
 
 use super::config::{Config, ModeA, ModeB};
 use crate::common::link_adaptation::{Coding, Decoder, Modulation};
+use crate::common::shared_channel::scheduler::options;
 use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
 use crate::lte::cell::{
     HIGHEST_CODE_RATE, PDCP_HEADER, SUBCARRIERS, Sizes, UPLINK_REFERENCE_SYMBOLS, downlink_elements,
@@ -126,7 +127,7 @@ impl Technology for Config {
                 carriers: 1,
                 users_per_slot: BLOCKS as u8,
                 scheduler: self.cell.scheduler,
-                averaging_time: self.cell.averaging_time,
+                scheduler_options: options!(self.cell),
                 processing: self.cell.processing,
                 target_bler: self.cell.target_bler,
                 step: self.cell.step,

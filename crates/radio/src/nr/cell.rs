@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::config::{self, Config};
 use super::tables::{self, Allocation as SlotAllocation, FormatTable};
 use crate::common::link_adaptation::{Coding, Decoder, Format};
+use crate::common::shared_channel::scheduler::options;
 use crate::ofdma::config::{DownlinkModulation, UplinkModulation};
 use crate::ofdma::rlc::{Framing, ModeParameters};
 use crate::ofdma::rlc_am::StatusFormat;
@@ -81,7 +82,7 @@ impl Technology for Config {
                 carriers: self.cell.carriers,
                 users_per_slot,
                 scheduler,
-                averaging_time: self.cell.averaging_time,
+                scheduler_options: options!(self.cell),
                 processing: self.cell.processing,
                 target_bler: self.cell.target_bler,
                 step: self.cell.step,

@@ -72,7 +72,7 @@ impl Cell {
     ) -> Result<Self, ConfigError> {
         let station = &parameters.cell;
         let slot = parameters.timeline.pattern().duration();
-        let scheduler = || station.scheduler.build(count, slot, station.averaging_time, "cell");
+        let scheduler = || station.scheduler.build(count, slot, BIT, station.scheduler_options, "cell");
         let schedulers = [scheduler()?, scheduler()?];
         let mut plan = Plan::new(parameters, seed, name)?;
         let of_user = |name: &str, index| format!("{name}/user-{index}");
@@ -278,6 +278,13 @@ impl Cell {
     /// Finds out what a mobile can get: a block again or a new one, and a grant.
     fn look_at(&mut self, index: usize, now: Instant, cx: &mut Context<'_>) {
         let plan = &self.plan;
+        let number = plan.number(now);
+        let mut candidate = |user: &mut User, direction: Direction| {
+            if !std::mem::replace(&mut user.had_backlog[direction as usize], true) {
+                self.schedulers[direction as usize].backlogged(number, index as u32);
+            }
+            candidate(index, user, direction, plan)
+        };
         let user = &mut self.users[index];
         user.look_around(now, plan, cx);
         user.report_awake(now, cx);
@@ -289,12 +296,12 @@ impl Cell {
                 if let Some(process) = user.repeat_process(now, number, user.listens(now)) {
                     carrier.repeats.push((index, process));
                 } else if user.waiting_down(now) > 0 && user.listens(now) && user.idle_process(now, number).is_some() {
-                    carrier.candidates.push(candidate(index, user, Direction::Down, plan));
+                    carrier.candidates.push(candidate(user, Direction::Down));
                 }
             }
         }
         if user.is_served(now, Direction::Up) && user.wanted_up(plan.first_grant) > 0 && user.listens_for_grants(now) {
-            self.up.push(candidate(index, user, Direction::Up, plan));
+            self.up.push(candidate(user, Direction::Up));
         }
     }
 
@@ -324,6 +331,7 @@ impl Cell {
                     user.grant(now, at, format, plan, cx);
                     plan.reserve_up(at, format.blocks);
                     schedulers[1].served(number, index as u32, format.bits);
+                    user.had_backlog[1] = user.wanted_up(plan.first_grant) > 0;
                     served += 1;
                 }
             }
@@ -366,6 +374,7 @@ impl Cell {
                 user.send_new(now, process, format, plan, cx);
                 left -= format.blocks;
                 schedulers[0].served(number, index as u32, format.bits);
+                user.had_backlog[0] = user.waiting_down(now) > 0;
                 served += 1;
             }
         }
@@ -390,6 +399,9 @@ fn choose(
     };
     candidates.swap_remove(index).user as usize
 }
+
+/// Schedulers are told of bits.
+const BIT: u64 = 1;
 
 /// Bytes of headers of the MAC and the RLC that the base station leaves room for.
 const MARGIN: u64 = 8;

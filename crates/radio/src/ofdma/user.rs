@@ -93,6 +93,9 @@ pub struct User {
     occupancy: Option<Box<Occupancy>>,
     /// The number of the slot after the one in which it was served last: downlink, uplink.
     pub waiting_since: [u64; 2],
+    /// Whether something waited when it was last a candidate and after it was last served; of each
+    /// direction.
+    pub had_backlog: [bool; 2],
     totals: [RadioTotals; 2],
     tracks: Tracks,
     /// The headers of a packet; kept for its memory.
@@ -187,6 +190,7 @@ impl User {
                 Box::new(Occupancy::new(is_half_duplex.then_some(guard), sr_slots, occasion))
             }),
             waiting_since: [0; 2],
+            had_backlog: [false; 2],
             totals: Default::default(),
             tracks: Tracks::new(UserId::new(index as u32)),
             shared_up: 0,

@@ -46,7 +46,7 @@ use crate::common::multiplexing::path_bearer::PathBearer;
 use crate::common::multiplexing::paths::OneWay;
 use crate::common::shared_channel::channel::{Channel, Levels};
 use crate::common::shared_channel::harq::{DEFAULT_CQI, ErrorsByAttempt, MAX_CQI};
-use crate::common::shared_channel::scheduler::SchedulerName;
+use crate::common::shared_channel::scheduler::{SchedulerName, options};
 use crate::common::shared_channel::transport_channel::{Parameters, Repetition, TransportChannel};
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
 use crate::model::Model;
@@ -102,9 +102,17 @@ pub struct HsDsch {
     /// Who is served next. Default: `round-robin`.
     #[serde(default)]
     pub scheduler: SchedulerName,
-    /// Over what time the proportional fair scheduler averages what a user got. Default: 1 s.
+    /// Over what time the schedulers `proportional-fair` and `run2c` average what a user got. Default:
+    /// 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub averaging_time: Option<Span>,
+    /// For the schedulers `least-attained-service` and `run2c`: the pause after which what comes for
+    /// a user is a new flow. Default: 1 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_timeout: Option<Span>,
+    /// For the scheduler `run2c`: the bytes until which a flow is short. Default: 100 kB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_flow: Option<Bytes>,
     /// Bound and discipline of what waits for each user. Without it, any number of packets may
     /// wait.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +144,8 @@ impl HsDsch {
             queue: check_queue(self.queue.as_ref(), "downlink")?,
             levels: self.levels.clone(),
         };
-        let scheduler = self.scheduler.build(classes.len(), self.tti, self.averaging_time, "downlink")?;
+        let scheduler =
+            self.scheduler.build(classes.len(), self.tti, 8 * u64::from(pdu), options!(self), "downlink")?;
         let errors = (0..classes.len()).map(|user| format!("{name}/user-{user}/errors")).collect();
         let channels = self.channels(classes, seed, name)?;
         Ok(TransportChannel::new(parameters, scheduler, channels, (0, errors), seed))

@@ -55,7 +55,7 @@ pub use e_dch::config::{EDch, Grants};
 pub use config::{Cell, Config, Downlink, Harq, Iub, Mac, Mobile, TTI};
 
 use crate::common::header_compression;
-use crate::common::shared_channel::scheduler::Scheduler;
+use crate::common::shared_channel::scheduler::{Scheduler, options};
 use crate::conditions;
 use crate::model::Model;
 use crate::umts::ConfigError;
@@ -98,7 +98,8 @@ impl Hsdpa {
     /// If the parameters make no sense.
     pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         let cell = &config.cell;
-        let scheduler = cell.scheduler.build(users, TTI, cell.averaging_time, "cell")?;
+        let unit = config.downlink.mac.packing().unit(config.downlink.pdu);
+        let scheduler = cell.scheduler.build(users, TTI, unit, options!(cell), "cell")?;
         Self::with_scheduler(config, users, seed, name, scheduler)
     }
 

@@ -181,6 +181,7 @@ impl TransportChannel {
         self.counters.offer(&packet);
         let index = self.index_of(packet.user).expect("a packet is pushed to the carrier of its user");
         let user = &mut self.users[index];
+        let had_nothing = !user.is_candidate && !user.rlc.has_new();
         let counters = &mut self.counters;
         let lost = |packet| {
             counters.lose(&packet, DropCause::QueueFull);
@@ -195,6 +196,10 @@ impl TransportChannel {
             let (backlog_packets, backlog_bytes) = user.rlc.backlog();
             PacketStep::Queued { backlog_packets, backlog_bytes }
         });
+        if had_nothing {
+            self.scheduler.backlogged(now.as_nanos() / self.parameters.tti.as_nanos(), index as u32);
+        }
+        let user = &self.users[index];
         if !user.is_candidate && !user.is_interrupted {
             self.enlist(index);
             if self.candidates.len() == 1 {

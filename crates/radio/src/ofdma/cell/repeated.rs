@@ -30,6 +30,7 @@ impl Cell {
                 user.grant(now, at, format, plan, cx);
                 user.take_up(number, &slots, format.blocks, plan);
                 schedulers[1].served(number, index as u32, format.bits);
+                user.had_backlog[1] = user.wanted_up(plan.first_grant) > 0;
             }
         }
     }
@@ -63,6 +64,7 @@ impl Cell {
                 user.send_new(now, process, format, plan, cx);
                 user.take_down(&slots, format.blocks, plan);
                 schedulers[0].served(number, index as u32, format.bits);
+                user.had_backlog[0] = user.waiting_down(now) > 0;
             }
         }
     }

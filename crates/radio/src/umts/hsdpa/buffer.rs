@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use airpath_core::Bytes;
+
 use super::transport_block::TransportBlock;
 use super::unit::{Block, RLC_HEADER, Unit};
 
@@ -30,6 +32,14 @@ impl Packing {
         match self {
             Self::WholePdus => block.pdus(pdu),
             Self::Segments => block.octets(),
+        }
+    }
+
+    /// The bits of an amount of 1, with PDUs of this payload.
+    pub const fn unit(self, pdu: Bytes) -> u64 {
+        match self {
+            Self::WholePdus => 8 * pdu.get(),
+            Self::Segments => 8,
         }
     }
 

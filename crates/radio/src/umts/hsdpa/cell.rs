@@ -78,6 +78,8 @@ struct Place {
     is_settled: bool,
     /// It has packets inside.
     is_busy: bool,
+    /// Something waited for it in the base station at its last review.
+    had_backlog: bool,
     /// The number after that of the TTI of its last review.
     reviewed: u64,
     /// Its block that is to be sent again now, by carrier.
@@ -285,6 +287,7 @@ impl Cell {
             if !self.users[index].has_blocks() {
                 self.forget(index);
                 self.places[index].is_active = false;
+                self.places[index].had_backlog = false;
                 self.reviews.set(index, None);
             }
             self.refresh(index);
@@ -345,6 +348,11 @@ impl Cell {
         let user = &mut self.users[index];
         let rests_until = if user.waiting_since > 0 { user.waiting_since + self.plan.interval - 1 } else { 0 };
         let can = user.begin_tti(now, cx);
+        let has_backlog = !user.iub.buffer.is_empty();
+        let had_backlog = std::mem::replace(&mut self.places[index].had_backlog, has_backlog);
+        if has_backlog && !had_backlog {
+            self.scheduler.backlogged(number, index as u32);
+        }
         let level = user.reported(now);
         let next = if !can {
             Some(user.served_from())
