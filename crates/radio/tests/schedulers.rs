@@ -157,7 +157,7 @@ fn least_attained_service_gives_equal_bytes() {
 }
 
 #[test]
-fn run2c_is_proportional_fair_where_all_flows_are_of_one_kind() {
+fn run2c_is_proportional_fair_within_a_class() {
     let radio = |more: &str| saturate(&mut cell(&cell_abc(more), &ABC), 3, Span::from_secs(20)).radio;
     let fair = radio("scheduler = \"proportional-fair\"");
     for short_flow in ["1 B", "1 GB"] {
@@ -165,8 +165,8 @@ fn run2c_is_proportional_fair_where_all_flows_are_of_one_kind() {
     }
 }
 
-/// How long `short` packets for mobile 1 take that come after 2 s, and as many that come later, while
-/// `long` packets wait for mobile 0 from the begin.
+/// How long `short` packets for mobile 1 take that come after 2 s, and as many that come later,
+/// while `long` packets wait for mobile 0 from the begin.
 fn two_transfers(bearer: &mut dyn Bearer, short: u64, long: u64) -> [Span; 2] {
     let starts = [2, 20].map(|seconds| Instant::ZERO + Span::from_secs(seconds));
     let mut lost = Vec::new();

@@ -105,6 +105,20 @@ def _bit_rate_of_class(number: int) -> Callable[[Sequence[Flow], Inputs], float]
     return formula
 
 
+def _named(flows: Sequence[Flow], prefix: str) -> list[Flow]:
+    """Return the flows whose name begins so."""
+    return [flow for flow in flows if flow["name"].startswith(prefix)]
+
+
+def _short_transfer_time(prefix: str) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of the mean transfer time of the flows whose name begins so, in s."""
+    return lambda flows, _: statistics.fmean(transfer_time(flow) for flow in _named(flows, prefix))
+
+
+def _long_bit_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
+    return _mean_application_bit_rate(_named(flows, "long"), inputs)
+
+
 def _deviation_of_application_bit_rate(flows: Sequence[Flow], _: Inputs) -> float:
     return statistics.stdev(application_bit_rate(flow) for flow in flows) / 1e3
 
@@ -286,6 +300,12 @@ METRICS = {
         Metric("application-bit-rate", "kbit/s", 2, _mean_application_bit_rate),
         Metric("application-bit-rate-deviation", "kbit/s", 2, _deviation_of_application_bit_rate),
         *(Metric(f"bit-rate-of-class-{name}", "kbit/s", 2, _bit_rate_of_class(at)) for at, name in enumerate("abc")),
+        Metric("short-transfer-time", "s", 3, _short_transfer_time("short")),
+        *(
+            Metric(f"short-transfer-time-of-class-{name}", "s", 3, _short_transfer_time(f"short-{name}"))
+            for name in "abc"
+        ),
+        Metric("long-bit-rate", "kbit/s", 2, _long_bit_rate),
         Metric("one-way-delay", "ms", 1, _delay),
         Metric("received-rate", "kbit/s", 2, _received_rate, ("payload",)),
         Metric("bandwidth-delay-product", "B", 0, _bandwidth_delay_product, ("payload", "segment")),
@@ -333,4 +353,5 @@ METRICS = {
 """The metrics by name.
 
 Rates are means over the users of a case, deviations are sample deviations over the users. `late-…`
-is a figure of the last flow."""
+is a figure of the last flow, `short-…` and `long-…` of the flows whose names begin with these
+words."""

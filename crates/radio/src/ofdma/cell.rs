@@ -400,7 +400,7 @@ fn choose(
     candidates.swap_remove(index).user as usize
 }
 
-/// Schedulers are told of bits.
+/// The unit of what schedulers hear of, in bits.
 const BIT: u64 = 1;
 
 /// Bytes of headers of the MAC and the RLC that the base station leaves room for.

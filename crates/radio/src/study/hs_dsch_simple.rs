@@ -102,12 +102,12 @@ pub struct HsDsch {
     /// Who is served next. Default: `round-robin`.
     #[serde(default)]
     pub scheduler: SchedulerName,
-    /// Over what time the schedulers `proportional-fair` and `run2c` average what a user got. Default:
-    /// 1 s.
+    /// Over what time the schedulers `proportional-fair` and `run2c` average what a user got.
+    /// Default: 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub averaging_time: Option<Span>,
-    /// For the schedulers `least-attained-service` and `run2c`: the pause after which what comes for
-    /// a user is a new flow. Default: 1 s.
+    /// For the schedulers `least-attained-service` and `run2c`: the pause after which what comes
+    /// for a user is a new flow. Default: 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_timeout: Option<Span>,
     /// For the scheduler `run2c`: the bytes until which a flow is short. Default: 100 kB.

@@ -71,8 +71,8 @@ macro_rules! options {
 pub(crate) use options;
 
 impl SchedulerName {
-    /// Makes the scheduler of a cell. `served` is told amounts of `unit` bits. `table` is where the
-    /// keys are that are to blame.
+    /// Makes the scheduler of a cell, which hears of amounts in a `unit` of this many bits. `table`
+    /// has the keys, for errors.
     pub(crate) fn build(
         self,
         users: usize,
@@ -156,7 +156,8 @@ pub trait Scheduler: fmt::Debug {
 
     /// The rank of a candidate, if [`choose`](Self::choose) always returns the candidate with the
     /// highest rank, ties [by turn](Candidate::by_turn), and if [`served`](Self::served) and
-    /// [`backlogged`](Self::backlogged) change no rank but that of their user. A cell then finds it without a look at all candidates.
+    /// [`backlogged`](Self::backlogged) change no rank but that of their user. A cell then finds it
+    /// without a look at all candidates.
     fn rank(&self, candidate: &Candidate) -> Option<f64> {
         let _ = candidate;
         None

@@ -34,7 +34,8 @@ impl ProportionalFair {
         Self { growth, weight: 1.0, at: 0, averages: vec![0.0; users], revision: 0 }
     }
 
-    /// The rate of a candidate now to its average, in a unit that all share; infinite without an average.
+    /// The rate of a candidate now to its average, in a unit that all share; infinite without an
+    /// average.
     pub(super) fn ratio(&self, candidate: &Candidate) -> f64 {
         f64::from(candidate.pdus) / self.averages[candidate.user as usize]
     }
