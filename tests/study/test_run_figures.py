@@ -139,6 +139,10 @@ ARRIVALS = 'kind = "arrivals"\n'
         (ARRIVALS + 'runs = [{ experiment = "ping", case = ["129"] }]', "'ping' has no case '129', but 128"),
         (ARRIVALS + 'runs = [{ experiment = "ping" }]', "'ping' has no case '', but 128"),
         (ARRIVALS + 'runs = [{ experiment = "ping", case = ["128"], sets = {} }]', "unknown key 'sets'; did you mean"),
+        (
+            ARRIVALS + RUN.replace(" }", ', set = { "flow.0.sise" = 3 } }'),
+            "'set' makes ping.toml invalid: .*flow.0.sise: unknown key; did you mean `size`",
+        ),
         (ARRIVALS + "runs = []", "give at least one run in 'runs'"),
         (ARRIVALS, "give at least one run in 'runs'"),
         ('kind = "arival"\n' + RUN, "'kind' must be one of arrivals, .*, not 'arival'; did you mean 'arrivals'"),

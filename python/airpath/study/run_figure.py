@@ -20,7 +20,7 @@ from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import caption_of, captioned
 from airpath.quantities import base_of, parse_quantity, parse_seconds, parse_time, seconds
 from airpath.result import Result
-from airpath.run import execute
+from airpath.run import execute, resolve
 from airpath.study.run_events import EVENTS, Interval
 from airpath.study.run_plots import KINDS, View, Window
 from airpath.suggest import did_you_mean
@@ -183,7 +183,7 @@ def _choice(table: Table, key: str, value: str, known: Mapping[str, object]) -> 
 
 def _run(table: Table, label: str, cases: Cases) -> Run:
     table.label = label
-    experiment, case = table.take("experiment", str), tuple(table.take("case", list, []))
+    experiment, case = table.take("experiment", str), tuple(map(str, table.take("case", list, [])))
     name, overrides = table.take("name", str, None), table.take("set", dict, {})
     table.finish()
     if experiment not in cases:
@@ -192,8 +192,10 @@ def _run(table: Table, label: str, cases: Cases) -> Run:
     if case not in known:
         choices = "; ".join(", ".join(each) for each in known)
         key = "case" if "case" in table.known and case else None
-        raise table.error(f"'{experiment}' has no case '{', '.join(map(str, case))}', but {choices}", key)
+        raise table.error(f"'{experiment}' has no case '{', '.join(case)}', but {choices}", key)
     of_case = known[case]
+    if overrides:
+        _check_overrides(table, of_case.scenario, {**of_case.set, **overrides})
     return Run(
         name=name or ", ".join(case),
         experiment=experiment,
@@ -203,6 +205,20 @@ def _run(table: Table, label: str, cases: Cases) -> Run:
         changed=overrides,
         repeat=of_case.repeat,
     )
+
+
+def _check_overrides(table: Table, scenario: Path, overrides: Mapping[str, Any]) -> None:
+    """Check that a run can be simulated, before a report has simulated all others.
+
+    Raises:
+        StudyError: It cannot.
+    """
+    from airpath import ScenarioError
+
+    try:
+        resolve(scenario, set=overrides)
+    except (ScenarioError, FileNotFoundError) as error:
+        raise table.error(f"'set' makes {scenario.name} invalid: {error}", "set") from None
 
 
 def _times(table: Table, key: str, values: Sequence[Any]) -> tuple[float, float]:
