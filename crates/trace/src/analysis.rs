@@ -9,16 +9,20 @@
 //! | [`Shortcomings`] | what the capture lacks |
 //! | `collect`, `reporter` | the state of each connection, and the line of JSON of each that ended |
 //! | `table_builder`, `json_lines` | rows stamped with their frames, and lines of JSON |
+//! | `quic` | the QUIC flows, which are not divided into shards |
+//! | `inputs` | radio logs and the packets of other connections, for the causes |
 //! | `records`, `web_records` | the rows of the tables: connections and segments, HTTP, TLS and QUIC |
 //! | `two_point` | captures of both ends joined, and the rows of their tables |
 //! | [`table`] | records as columns, and as JSON |
 //! | `per_flow` | values by flow number |
 
 mod collect;
+mod inputs;
 mod json_lines;
 mod parallel;
 mod per_flow;
 mod pipeline;
+mod quic;
 mod reading;
 mod records;
 mod reporter;
@@ -30,7 +34,7 @@ mod table_builder;
 mod two_point;
 mod web_records;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -45,6 +49,9 @@ use airpath_capture::read::OpenError;
 use airpath_observe::flows::{FlowNumber, Flows};
 use airpath_web::Exchanges;
 use collect::{Collector, END_OF_CAPTURE};
+use inputs::Inputs;
+use json_lines::JsonLines;
+use quic::QuicCollector;
 use reporter::Reporter;
 use table::Table;
 use two_point::both_ends;
@@ -156,9 +163,9 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
         Source::Captures(files) if options.is_divided() => divided(files, options, stop, line)?,
         _ => undivided(options, ends.as_ref(), stop, line)?,
     };
-    let Found { reading, begun, selected, shortcomings, mut tables, exchanges } = found;
-    let has_quic = exchanges.as_ref().is_some_and(|exchanges| !exchanges.quic.is_empty());
-    if begun == 0 && !has_quic {
+    let Found { reading, begun, mut selected, shortcomings, mut tables, exchanges, quic } = found;
+    selected.iter_mut().zip(quic.selected()).for_each(|(sum, flows)| *sum += flows);
+    if begun == 0 && !quic.has_begun() {
         return Err(TraceError::NoTcp(reading.without_tcp()));
     }
     if let Some(selection) = &options.select {
@@ -171,6 +178,9 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
         }
     }
     tables.extend(exchanges.iter().flat_map(web_records::tables));
+    if !options.stream {
+        tables.extend(quic.tables());
+    }
     tables.extend(ends.iter().flat_map(two_point::tables));
     Ok(Report { reading, shortcomings, stopped: stop.load(Ordering::Relaxed), tables, exchanges, ends })
 }
@@ -185,6 +195,7 @@ struct Found {
     shortcomings: Shortcomings,
     tables: Vec<(&'static str, Table)>,
     exchanges: Option<Exchanges>,
+    quic: QuicCollector,
 }
 
 impl Options {
@@ -216,7 +227,7 @@ fn divided(
     stop: &AtomicBool,
     line: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Found, TraceError> {
-    let parallel::Outcome { reading, collectors, flow_order } = parallel::analyse(files, options, stop, line)?;
+    let parallel::Outcome { reading, collectors, flow_order, quic } = parallel::analyse(files, options, stop, line)?;
     let mut shortcomings = Shortcomings::default();
     collectors.iter().for_each(|collector| shortcomings.merge(collector.shortcomings()));
     let mut selected = vec![0; options.selectors().len()];
@@ -233,7 +244,7 @@ fn divided(
         let number = |shard, number: i64| flow_order.number(shard, FlowNumber(number as u64)).0 as i64;
         tables.extend(parallel::merged(of_name, END_OF_CAPTURE, number).map(|table| (name, table)));
     }
-    Ok(Found { reading, begun: flow_order.begun(), selected, shortcomings, tables, exchanges: None })
+    Ok(Found { reading, begun: flow_order.begun(), selected, shortcomings, tables, exchanges: None, quic })
 }
 
 /// Analyses all connections in this thread; at most another one reads.
@@ -246,32 +257,43 @@ fn undivided(
     let mut flows = Flows::default();
     let paths = Arc::default();
     let mut recorder = Recorder::new(Arc::clone(&paths));
+    let mut quic = QuicCollector::new(options, Inputs::new(options, Arc::clone(&paths)));
     let mut collector = Collector::new(options, ends, paths);
     let goes_on = Cell::new(true);
     let mut buffer = String::new();
-    let on_end = |_, collector: &mut Collector<'_>| {
-        let lines = collector.lines();
+    let line = RefCell::new(line);
+    let emit = |lines: &mut JsonLines, buffer: &mut String| {
         for each in lines.iter() {
-            goes_on.set(goes_on.get() && line(lines.text(each, each.flow, &mut buffer)));
+            goes_on.set(goes_on.get() && (line.borrow_mut())(lines.text(each, each.flow, buffer)));
         }
         lines.clear();
     };
+    let on_end = |_, collector: &mut Collector<'_>| emit(collector.lines(), &mut buffer);
     let mut reporter = Reporter { collector: &mut collector, on_end };
+    let (mut lines, mut text) = (JsonLines::default(), String::new());
     let reading = options.source.packets(options.one_thread || options.is_live(), |packet| {
         if options.causes {
             recorder.packet(packet);
         }
         match packet {
             Decoded::Segment(segment) => flows.segment(segment, &mut reporter),
-            Decoded::Datagram(datagram) => reporter.collector.datagram(datagram),
+            Decoded::Datagram(datagram) => {
+                if quic.datagram(datagram) {
+                    quic.take_lines(&mut lines);
+                    emit(&mut lines, &mut text);
+                }
+            }
             Decoded::Skipped(_) => {}
         }
         goes_on.get() && !stop.load(Ordering::Relaxed)
     })?;
+    quic.finish();
+    quic.take_lines(&mut lines);
+    emit(&mut lines, &mut text);
     flows.finish(&mut reporter);
     let (begun, selected, shortcomings) = (flows.begun(), collector.selected().to_vec(), collector.shortcomings());
     let (builders, exchanges) = collector.finish();
     let tables =
         builders.named().into_iter().filter_map(|(name, builder)| Some((name, builder.into_table()?))).collect();
-    Ok(Found { reading, begun, selected, shortcomings, tables, exchanges })
+    Ok(Found { reading, begun, selected, shortcomings, tables, exchanges, quic })
 }

@@ -16,6 +16,7 @@
 //! | `radio_states` | which states of the radio log delayed packets, and the names of the radio's time |
 //! | `link_load` | when the link was full, and when data queued |
 //! | `neighbours` | what the path carried of other connections of the host |
+//! | [`quic`](QuicCauses) | a QUIC flow: the same, as far as its datagrams show it |
 //! | `closed` | what remains when both ends have closed the connection |
 //! | `timeline` | the slices of time that wait for evidence |
 //! | [`stall`](Stall) | the longest stalls, each in a sentence |
@@ -30,6 +31,7 @@ mod handshake;
 mod link_load;
 mod neighbours;
 mod path_estimate;
+mod quic;
 mod radio_states;
 mod receiver_view;
 mod send_times;
@@ -59,6 +61,7 @@ use timeline::{Label, Timeline, View, Waiting};
 
 pub use account::{Account, Cause, Confidence, Piece};
 pub use closed::{ClosedCauses, ConnectionCauses};
+pub use quic::QuicCauses;
 pub use radio_states::RadioState;
 pub use stall::{Fate, Stall};
 
@@ -188,6 +191,20 @@ struct Radio {
 }
 
 impl Radio {
+    fn new(log: Arc<RadioLog>, mobile: End) -> Self {
+        Self { log, mobile, next: 0, inferred: false, silences: [None, None] }
+    }
+
+    /// The gaps that end after `begin`, by begin. `begin` does not decrease from call to
+    /// call.
+    fn gaps_from(&mut self, begin: Instant) -> &[RadioGap] {
+        let gaps = self.log.gaps();
+        while gaps.get(self.next).is_some_and(|gap| gap.end <= begin) {
+            self.next += 1;
+        }
+        &gaps[self.next..]
+    }
+
     /// The part from `begin` to `end` of a gap in which no packet of any connection passed; `None`
     /// where that is not known exactly.
     fn silent_part(&self, gap: &RadioGap, begin: Instant, end: Instant) -> Option<(Instant, Instant)> {
@@ -274,7 +291,7 @@ impl Causes {
     /// Uses the gaps of a radio log; `mobile` is the end on the radio.
     pub fn with_radio(self, log: Arc<RadioLog>, mobile: End) -> Self {
         let radio_states = RadioStates::new(Arc::clone(&log));
-        let radio = Some(Radio { log, mobile, next: 0, inferred: false, silences: [None, None] });
+        let radio = Some(Radio::new(log, mobile));
         let mut causes = Self { radio, radio_states, ..self };
         if let Some(near) = causes.near {
             causes.set_near(near);
@@ -561,11 +578,8 @@ impl Causes {
         let receiving = !sending && !self.receiver.idle();
         let waiting = !sending && !receiving;
         let data_direction = radio.data_direction(near, sending);
-        let gaps = radio.log.gaps();
-        while gaps.get(radio.next).is_some_and(|gap| gap.end <= begin) {
-            radio.next += 1;
-        }
-        for gap in gaps[radio.next..].iter().take_while(|gap| gap.begin < end) {
+        radio.gaps_from(begin);
+        for gap in radio.log.gaps()[radio.next..].iter().take_while(|gap| gap.begin < end) {
             let (mut from, mut to) = (gap.begin.max(begin), gap.end.min(end));
             if from >= to || (waiting && !gap.wanted) {
                 continue;
@@ -614,19 +628,7 @@ impl Causes {
         let Some(radio) = &self.radio else { return };
         let (sending, receiving) = (!self.sender.idle(), !self.receiver.idle());
         let data_direction = radio.data_direction(self.near.unwrap_or(End::Server), sending);
-        for delay in self.radio_states.between(begin, end) {
-            let is_reverse = delay.direction.is_some_and(|direction| direction != data_direction);
-            let inferred = match (sending, is_reverse) {
-                (true, true) => Some(Waiting::Acknowledgement),
-                (true, false) => Some(Waiting::Data),
-                (false, false) if receiving => Some(Waiting::Data),
-                // Without captures of both ends, other connections may be those that waited.
-                (false, _) => None,
-            };
-            if let Some(what) = delay.packets.or(inferred) {
-                self.timeline.delayed(delay.begin.max(begin), delay.end.min(end), what);
-            }
-        }
+        self.radio_states.mark(begin, end, [sending, receiving], data_direction, &mut self.timeline);
     }
 
     /// Marks the waits of the far end's packets behind other connections between two observations.

@@ -30,7 +30,7 @@ pub use exchange::{Exchange, Field, KEPT_FIELDS, Request, Response, Size};
 pub use har::Har;
 pub use head::Version;
 pub use page::{Downlink, IdleDownlink, Page, RATE_SEGMENTS, covered_time, pages};
-pub use quic::{Quic, QuicFlows, Spin, SpinSample};
+pub use quic::{Quic, QuicDatagram, QuicFlows, Spin, SpinSample};
 pub use stream::{Content, Mark, Piece, Reader, Run, Stream};
 pub use timeline::{Application, Pipelining, Timeline, efficiency};
 pub use tls::{Burst, PAUSE, Session, Tls};

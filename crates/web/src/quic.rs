@@ -22,6 +22,8 @@ pub use spin::{Spin, SpinSample};
 /// The observable figures of a QUIC connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quic {
+    /// Its number, from 1 in the order of first datagrams.
+    pub number: u64,
     /// The sender of the first packet.
     pub client: Endpoint,
     /// The other end.
@@ -55,6 +57,25 @@ impl Quic {
     }
 }
 
+/// A datagram of a QUIC flow, as far as the headers of its packets show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuicDatagram {
+    /// The number of its flow.
+    pub flow: u64,
+    /// Its time and its frame.
+    pub mark: Mark,
+    /// The end that sent it.
+    pub from: End,
+    /// Bytes of UDP payload.
+    pub length: u32,
+    /// Whether it has an Initial packet.
+    pub has_initial: bool,
+    /// The spin bit of its packet with a short header.
+    pub spin: Option<bool>,
+    /// Whether the client has sent a packet with a short header after an answer of the server.
+    pub is_established: bool,
+}
+
 /// The idle time after which a flow is over. RFC 9000 §10.1 leaves the time-out to the ends; half a
 /// minute is usual.
 const IDLE: Span = Span::from_secs(120);
@@ -67,6 +88,7 @@ const SWEEP: u64 = 4096;
 pub struct QuicFlows {
     open: BTreeMap<(Endpoint, Endpoint), Flow>,
     ended: Vec<Quic>,
+    begun: u64,
     datagrams: u64,
 }
 
@@ -79,27 +101,43 @@ struct Flow {
 }
 
 impl QuicFlows {
-    /// Takes a UDP datagram with `length` bytes of payload, the first of them in `captured`. Skips
-    /// one that neither begins a QUIC flow nor belongs to one.
-    pub fn datagram(&mut self, mark: Mark, source: Endpoint, destination: Endpoint, length: u32, captured: &[u8]) {
+    /// Takes a UDP datagram with `length` bytes of payload, the first of them in `captured`. `None`
+    /// for one that neither begins a QUIC flow nor belongs to one.
+    pub fn datagram(
+        &mut self,
+        mark: Mark,
+        source: Endpoint,
+        destination: Endpoint,
+        length: u32,
+        captured: &[u8],
+    ) -> Option<QuicDatagram> {
         self.datagrams += 1;
         if self.datagrams.is_multiple_of(SWEEP) {
             self.sweep(mark.time);
         }
         if let Some(flow) = self.open.get_mut(&(source, destination)) {
-            flow.datagram(End::Client, mark, length, captured);
-        } else if let Some(flow) = self.open.get_mut(&(destination, source)) {
-            flow.datagram(End::Server, mark, length, captured);
-        } else if let Some(mut flow) = Flow::begin(mark, source, destination, length, captured) {
-            flow.datagram(End::Client, mark, length, captured);
-            self.open.insert((source, destination), flow);
+            return Some(flow.datagram(End::Client, mark, length, captured));
         }
+        if let Some(flow) = self.open.get_mut(&(destination, source)) {
+            return Some(flow.datagram(End::Server, mark, length, captured));
+        }
+        let mut flow = Flow::begin(self.begun + 1, mark, source, destination, length, captured)?;
+        self.begun += 1;
+        let datagram = flow.datagram(End::Client, mark, length, captured);
+        self.open.insert((source, destination), flow);
+        Some(datagram)
+    }
+
+    /// Takes the flows that are over since the last call: nothing was captured of them for two
+    /// minutes.
+    pub fn take_ended(&mut self) -> Vec<Quic> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Ends the capture; returns all flows in the order in which they began.
     pub fn finish(mut self) -> Vec<Quic> {
         self.sweep(Instant::FAR_FUTURE);
-        self.ended.sort_by_key(|quic| quic.first);
+        self.ended.sort_by_key(|quic| quic.number);
         self.ended
     }
 
@@ -117,12 +155,20 @@ impl QuicFlows {
 
 impl Flow {
     /// A new flow, if the datagram has an Initial packet and the size that RFC 9000 §14.1 requires.
-    fn begin(mark: Mark, source: Endpoint, destination: Endpoint, length: u32, captured: &[u8]) -> Option<Self> {
+    fn begin(
+        number: u64,
+        mark: Mark,
+        source: Endpoint,
+        destination: Endpoint,
+        length: u32,
+        captured: &[u8],
+    ) -> Option<Self> {
         let packet = header::parse(captured, 0, FixedBit::Required)?;
         if packet.kind != Kind::Initial || length < 1200 {
             return None;
         }
         let quic = Quic {
+            number,
             client: source,
             server: destination,
             version: packet.version,
@@ -139,21 +185,26 @@ impl Flow {
         Some(Self { quic, spin: Observer::default(), id_lengths: [packet.source_id.len(), 0] })
     }
 
-    fn datagram(&mut self, from: End, mark: Mark, length: u32, mut captured: &[u8]) {
+    fn datagram(&mut self, from: End, mark: Mark, length: u32, mut captured: &[u8]) -> QuicDatagram {
         self.quic.last = mark;
         self.quic.datagrams[from as usize] += 1;
         self.quic.bytes[from as usize] += u64::from(length);
         // Packets with long headers may share a datagram; one with a short header is the last (RFC
         // 9000 §12.2).
         let id_length = self.id_lengths[from.other() as usize];
+        let (mut has_initial, mut spin) = (false, None);
         while let Some(packet) = header::parse(captured, id_length, FixedBit::Greased) {
             self.packet(from, mark, &packet);
+            has_initial |= packet.kind == Kind::Initial;
+            spin = spin.or((packet.kind == Kind::Short).then_some(packet.spin));
             captured = match packet.length.and_then(|length| captured.get(length..)) {
                 // Zeros behind the last packet are padding.
                 Some(rest) if rest.first().is_some_and(|first| *first != 0) => rest,
-                _ => return,
+                _ => break,
             };
         }
+        let (flow, is_established) = (self.quic.number, self.quic.established.is_some());
+        QuicDatagram { flow, mark, from, length, has_initial, spin, is_established }
     }
 
     fn packet(&mut self, from: End, mark: Mark, packet: &Packet<'_>) {

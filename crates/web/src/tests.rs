@@ -148,7 +148,7 @@ fn an_archive_has_an_entry_for_each_request_and_its_times_add_up() {
         .sends(Server, ok("second"));
     let timeline = script.watch();
     let pages = crate::page::pages([&timeline], &std::collections::BTreeMap::new());
-    let exchanges = Exchanges { timelines: vec![(FlowNumber(7), timeline)], pages, quic: Vec::new() };
+    let exchanges = Exchanges { timelines: vec![(FlowNumber(7), timeline)], pages };
     let har = serde_json::to_value(Har::new(&exchanges)).unwrap();
     let entries = har["log"]["entries"].as_array().unwrap();
     assert_eq!(entries.len(), 3);

@@ -6,13 +6,12 @@ use std::net::IpAddr;
 use airpath_wire::tcp::Flags;
 
 use crate::page::{Downlink, Page, pages};
-use crate::quic::{Quic, QuicFlows};
 use crate::stream::{Mark, Piece};
 use crate::timeline::{Application, Timeline};
 use crate::watch::Watch;
 use airpath_observe::flows::{Ending, FlowNumber, Listener};
 use airpath_observe::{Connection, End, Observation};
-use airpath_wire::segment::{Datagram, Segment};
+use airpath_wire::segment::Segment;
 
 /// Listener that parses the application data of all connections of a capture.
 ///
@@ -26,10 +25,8 @@ use airpath_wire::segment::{Datagram, Segment};
 /// let mut reader = Reader::new(&file[..])?;
 /// let (mut decoder, mut flows, mut web) = (Decoder::default(), Flows::default(), Web::default());
 /// while let Some(record) = reader.next_record() {
-///     match decoder.decode(&record) {
-///         Decoded::Segment(segment) => flows.segment(&segment, &mut web),
-///         Decoded::Datagram(datagram) => web.datagram(&datagram),
-///         Decoded::Skipped(_) => {}
+///     if let Decoded::Segment(segment) = decoder.decode(&record) {
+///         flows.segment(&segment, &mut web);
 ///     }
 /// }
 /// flows.finish(&mut web);
@@ -44,7 +41,6 @@ pub struct Web {
     open: BTreeMap<FlowNumber, Box<Watch>>,
     ended: BTreeMap<FlowNumber, Timeline>,
     downlinks: BTreeMap<IpAddr, Downlink>,
-    quic: QuicFlows,
 }
 
 /// The application data of a capture.
@@ -54,8 +50,6 @@ pub struct Exchanges {
     pub timelines: Vec<(FlowNumber, Timeline)>,
     /// The page of each client that used HTTP.
     pub pages: Vec<Page>,
-    /// The QUIC flows.
-    pub quic: Vec<Quic>,
 }
 
 impl Web {
@@ -63,13 +57,6 @@ impl Web {
     /// [`KEPT_FIELDS`](super::KEPT_FIELDS).
     pub fn with_all_fields() -> Self {
         Self { keep_fields: true, ..Self::default() }
-    }
-
-    /// Takes a UDP datagram.
-    pub fn datagram(&mut self, datagram: &Datagram<'_>) {
-        let mark = Mark { time: datagram.time, frame: datagram.frame };
-        let route = &datagram.route;
-        self.quic.datagram(mark, route.source, route.destination, datagram.length, datagram.payload);
     }
 
     /// Takes the timelines of the connections that ended since the last call. Memory then stays
@@ -81,7 +68,7 @@ impl Web {
     /// Returns the application data, once all connections have ended.
     pub fn finish(self) -> Exchanges {
         let pages = pages(self.ended.values(), &self.downlinks);
-        Exchanges { timelines: self.ended.into_iter().collect(), pages, quic: self.quic.finish() }
+        Exchanges { timelines: self.ended.into_iter().collect(), pages }
     }
 }
 

@@ -19,10 +19,8 @@ fn read(path: &Path) -> Exchanges {
     let mut reader = Reader::new(File::open(path).expect("the capture opens")).expect("it is a capture");
     let (mut decoder, mut flows, mut web) = (Decoder::default(), Flows::default(), Web::default());
     while let Some(record) = reader.next_record() {
-        match decoder.decode(&record) {
-            Decoded::Segment(segment) => flows.segment(&segment, &mut web),
-            Decoded::Datagram(datagram) => web.datagram(&datagram),
-            Decoded::Skipped(_) => {}
+        if let Decoded::Segment(segment) = decoder.decode(&record) {
+            flows.segment(&segment, &mut web);
         }
     }
     flows.finish(&mut web);

@@ -55,6 +55,13 @@ CAUSES: tuple[Cause, ...] = (
         2,
         "/",
     ),
+    _cause(
+        "sender",
+        "waiting for the sender",
+        "the sender of a QUIC flow did not send, although the path could carry data: why is encrypted",
+        2,
+        "x",
+    ),
     _cause("path-rate", "link saturated", "the link was fully used", 3),
     _cause("queueing", "queueing", "the link was fully used, with more than a round trip of data queued", 3, "/"),
     _cause("sharing", "sharing", "the link carried other connections of the same client first", 3, "x"),

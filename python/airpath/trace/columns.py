@@ -20,10 +20,17 @@ _KINDS = {"whole": ("q", pl.Int64), "real": ("d", pl.Float64), "flag": ("b", pl.
 
 def table(name: str, tables: Mapping[str, Columns]) -> pl.DataFrame:
     """Return one of the core's tables as a frame; a table that is missing has no rows."""
-    types = {column: getattr(pl, kind) for column, kind in TABLES[name].items()}
-    if name not in tables:
-        return pl.DataFrame(schema=types)
-    return pl.DataFrame([_series(*column) for column in tables[name]]).cast(pl.Schema(types))
+    types = pl.Schema({column: getattr(pl, kind) for column, kind in TABLES[name].items()})
+    # The core has the rows of QUIC flows in a table of their own.
+    parts = [tables[each] for each in (name, f"quic_{name}") if each in tables]
+    frames = [_complete(pl.DataFrame([_series(*column) for column in part]), types) for part in parts]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=types)
+
+
+def _complete(frame: pl.DataFrame, types: pl.Schema) -> pl.DataFrame:
+    """Return a frame with the types of its table; a column that it lacks has no values."""
+    missing = [pl.lit(None).alias(name) for name in types if name not in frame.columns]
+    return frame.with_columns(missing).select(types.names()).cast(types)
 
 
 def _series(name: str, kind: str, values: Any, present: bytes | None) -> pl.Series:

@@ -56,14 +56,14 @@ def cells(flow: Row) -> list[Cell]:
             number=False,
         ),
         Cell(seconds(flow["duration_s"])),
-        _where_it_went(flow),
+        where_it_went(flow),
         Cell("–" if flow.get("captured_end") else seconds(avoidable(flow))),
         Cell(count(flow["segments"])),
         Cell(ended(flow), number=False),
     ]
 
 
-def _where_it_went(flow: Row) -> Cell:
+def where_it_went(flow: Row) -> Cell:
     """Return the bar of a connection's time, with its main cause below."""
     if flow.get("captured_end"):
         return Cell("", main_cause(flow), number=False)

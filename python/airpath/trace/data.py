@@ -69,9 +69,10 @@ class TraceData:
 
     @cached_property
     def causes(self) -> "pl.DataFrame":
-        """One row per interval of a connection's time with one cause.
+        """One row per interval of time with one cause, of a connection or of a QUIC flow.
 
-        Columns: start, end, first and last frame.
+        Columns: the number of the `connection` or of the flow (`quic`), start, end, first and last
+        frame.
         """
         return self._frame("causes")
 
@@ -129,7 +130,7 @@ class TraceData:
 
     @cached_property
     def quic(self) -> "pl.DataFrame":
-        """One row per QUIC flow."""
+        """One row per QUIC flow, with the seconds of each cause."""
         return self._frame("quic")
 
     @cached_property
@@ -205,7 +206,7 @@ class TraceData:
     @staticmethod
     def _ordered(rows: "pl.DataFrame") -> "pl.DataFrame":
         """Return the rows of a table by the numbers of their connections."""
-        return rows.sort("connection", maintain_order=True) if "connection" in rows.columns else rows
+        return rows.sort("connection", maintain_order=True, nulls_last=True) if "connection" in rows.columns else rows
 
 
 def analyse(request: dict[str, Any], line: Callable[[str], object] | None = None) -> dict[str, Any]:

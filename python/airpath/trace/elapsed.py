@@ -21,6 +21,7 @@ _ORDER = (
     "receive-window",
     "congestion-window",
     "slow-start",
+    "sender",
     "latency",
     "set-up",
     "application",

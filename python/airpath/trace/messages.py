@@ -332,13 +332,15 @@ def other_causes(totals: Mapping[str, float], *, radio: bool) -> str:
     return f"The other causes: {', '.join(parts)}." if parts else ""
 
 
-def summary(reading: Row, connections: int) -> str:
-    """Return a sentence about the files: frames, time, connections."""
+def summary(reading: Row, connections: int, quic: int = 0) -> str:
+    """Return a sentence about the files: frames, time, connections, and QUIC flows if any."""
     frames = sum(file["frames"] for file in reading["files"])
     names = ", ".join(file["name"] for file in reading["files"])
     times = [(file["first"], file["last"]) for file in reading["files"] if file["first"] is not None]
     span = (max(last for _, last in times) - min(first for first, _ in times)) / 1e9 if times else 0.0
-    flows = "1 connection" if connections == 1 else f"{connections:,} connections"
+    parts = ["1 connection" if connections == 1 else f"{connections:,} connections"] if connections or not quic else []
+    parts += ["1 QUIC flow" if quic == 1 else f"{quic:,} QUIC flows"] if quic else []
+    flows = ", ".join(parts)
     unit = _unit(reading)
     return f"{names}: {count(frames)} {unit.removesuffix('s') if frames == 1 else unit} in {length(span)}, {flows}"
 

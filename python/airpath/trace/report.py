@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import plotly.graph_objects as go
+import polars as pl
 
 from airpath.files import write_text
 from airpath.quantities import seconds
@@ -22,10 +23,11 @@ from airpath.trace.format import Row
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
 from airpath.trace.messages import clock, summary, together
-from airpath.trace.quic import quic_table
+from airpath.trace.quic import figures_table, quic_table
+from airpath.trace.quic import flows as quic_flows
 from airpath.trace.selection import arguments
 from airpath.trace.text import MOST_STALLS
-from airpath.trace.verdict import all_connections, sentences
+from airpath.trace.verdict import all_connections, of_quic, sentences
 from airpath.trace.warnings import warnings_of
 
 IN_FULL = 3
@@ -38,9 +40,11 @@ MOST_PAGES = 4
 
 @dataclass(frozen=True)
 class Connection:
-    """A connection that the page shows in full."""
+    """A connection or a QUIC flow that the page shows in full."""
 
     id: str
+    kind: str
+    """`Connection`, or `QUIC flow`."""
     name: str
     sentence: str
     stalls: list[str]
@@ -72,18 +76,21 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
     # A connection of few segments has a line in the table. A figure of it shows no more.
     large = [flow for flow in flows if flow["segments"] >= _FEWEST] or flows[:1]
     drawn = [_connection(trace, flow, explained) for flow in large[:in_full]]
-    alone = len(flows) == len(drawn) == 1
+    quic = quic_flows(trace)
+    drawn += [_quic_flow(trace, flow, explained) for flow in quic[:in_full]]
+    alone = len(flows) + len(quic) == len(drawn) == 1
+    files = (summary(trace.reading, len(flows), len(quic)), clock(trace.reading).rstrip("."))
     return render(
         "trace.html.j2",
-        title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
-        summary=". ".join(filter(None, (summary(trace.reading, len(flows)), clock(trace.reading).rstrip(".")))),
+        title=f"{drawn[0].kind} {drawn[0].name}" if alone else _title(len(flows), len(quic)),
+        summary=". ".join(filter(None, files)),
         together=[] if alone else [*all_connections(trace, flows), *together(flows, trace.causes, trace.directions)],
         warnings=warnings_of(trace),
         alone=alone,
         drawn=drawn,
         connections=connections_table(flows, [flow["connection"] for flow in large[:in_full]]),
         groups=groups_table(trace, flows),
-        quic=quic_table(trace),
+        quic=quic_table(quic),
         pages=[each for each in _pages(trace) if isinstance(each, Figure)],
         commands=[command or _command(trace, out, in_full)],
     )
@@ -97,23 +104,55 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
     """
     view = FlowView.of(trace, flow)
     group = f"connection-{flow['connection']}"
+    made = _grouped(_over_time(view, trace), group, explained)
+    return Connection(
+        group,
+        "Connection",
+        view.name,
+        " ".join(sentences(trace, flow)),
+        _stalls(trace.stalls.filter(connection=flow["connection"]), flow),
+        [each for each in made if isinstance(each, Figure)],
+        [each for each in made if isinstance(each, Missing)],
+        _directions(trace, flow),
+    )
+
+
+def _quic_flow(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
+    """Return a QUIC flow for the page; see `_connection`."""
+    view = FlowView.of_quic(trace, flow)
+    group = f"quic-{flow['quic']}"
+    drawings = [figure(lambda: figures.cause_bar(view), "Where the time went", time=True), *_radio_log(view, trace)]
+    made = _grouped(drawings, group, explained)
+    return Connection(
+        group,
+        "QUIC flow",
+        view.name,
+        " ".join(of_quic(trace, flow)),
+        _stalls(trace.stalls.filter(quic=flow["quic"]), flow),
+        [each for each in made if isinstance(each, Figure)],
+        [each for each in made if isinstance(each, Missing)],
+        figures_table(flow),
+    )
+
+
+def _title(connections: int, quic: int) -> str:
+    """Return the number of connections and QUIC flows."""
+    parts = [f"{connections:,} connections"] if connections or not quic else []
+    parts += [f"{quic:,} QUIC flow{'s' if quic > 1 else ''}"] if quic else []
+    return " and ".join(parts)
+
+
+def _grouped(drawings: list[Figure | Missing], group: str, explained: set[str]) -> list[Figure | Missing]:
+    """Return the figures of a connection with its group, and each explanation once."""
     made: list[Figure | Missing] = []
-    for each in _over_time(view, trace):
+    for each in drawings:
         if isinstance(each, Figure):
             caption = replace(each.caption, read="") if each.caption.read in explained else each.caption
             explained.add(each.caption.read)
             made.append(replace(each, id=f"{group}-{each.id}", group=group, caption=caption))
         else:
             made.append(each)
-    return Connection(
-        group,
-        view.name,
-        " ".join(sentences(trace, flow)),
-        _stalls(trace, flow),
-        [each for each in made if isinstance(each, Figure)],
-        [each for each in made if isinstance(each, Missing)],
-        _directions(trace, flow),
-    )
+    return made
 
 
 def _over_time(view: FlowView, trace: TraceData) -> list[Figure | Missing]:
@@ -128,9 +167,15 @@ def _over_time(view: FlowView, trace: TraceData) -> list[Figure | Missing]:
         ("One-way delay", lambda: figures.one_way(view)),
         ("Throughput", lambda: figures.throughput(view)),
     ]
-    if trace.sources.run is not None:
-        makers.append(("Radio log", partial(figures.radio_tracks, view, trace.sources.run, trace.sources.repetition)))
-    return [figure(make, title, time=True) for title, make in makers]
+    return [*(figure(make, title, time=True) for title, make in makers), *_radio_log(view, trace)]
+
+
+def _radio_log(view: FlowView, trace: TraceData) -> list[Figure | Missing]:
+    """Draw the radio log of a result folder; nothing of other captures."""
+    run = trace.sources.run
+    if run is None:
+        return []
+    return [figure(partial(figures.radio_tracks, view, run, trace.sources.repetition), "Radio log", time=True)]
 
 
 def _pages(trace: TraceData) -> list[Figure | Missing]:
@@ -142,9 +187,9 @@ def _pages(trace: TraceData) -> list[Figure | Missing]:
     return drawn
 
 
-def _stalls(trace: TraceData, flow: Row) -> list[str]:
-    stalls = trace.stalls.filter(connection=flow["connection"]).head(MOST_STALLS).iter_rows(named=True)
-    return [f"From {seconds((each['start'] - flow['start']) / 1e9)}: {each['story']}." for each in stalls]
+def _stalls(stalls: pl.DataFrame, flow: Row) -> list[str]:
+    longest = stalls.head(MOST_STALLS).iter_rows(named=True)
+    return [f"From {seconds((each['start'] - flow['start']) / 1e9)}: {each['story']}." for each in longest]
 
 
 def _directions(trace: TraceData, flow: Row) -> Table:

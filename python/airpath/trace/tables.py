@@ -40,6 +40,7 @@ TABLES: dict[str, dict[str, str]] = {
     "directions": {"connection": "Int64", "from": "String"} | _figures(),
     "causes": {
         "connection": "Int64",
+        "quic": "Int64",
         "cause": "String",
         "confidence": "String",
         "full_by": "String",
@@ -52,16 +53,25 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "stalls": {
         "connection": "Int64",
+        "quic": "Int64",
         "start": TIME,
         "end": TIME,
         "first_frame": "Int64",
         "last_frame": "Int64",
         "outstanding_bytes": "Int64",
         "timeouts": "Int64",
+        "tail_probes": "Int64",
         "fate": "String",
         "story": "String",
     },
-    "radio_states": {"connection": "Int64", "state": "String", "cause": "String", "start": TIME, "end": TIME},
+    "radio_states": {
+        "connection": "Int64",
+        "quic": "Int64",
+        "state": "String",
+        "cause": "String",
+        "start": TIME,
+        "end": TIME,
+    },
     "exchanges": {
         "connection": "Int64",
         "exchange": "Int64",
@@ -117,6 +127,7 @@ TABLES: dict[str, dict[str, str]] = {
         "downlink_bps": "Float64",
     },
     "quic": {
+        "quic": "Int64",
         "client": "String",
         "server": "String",
         "version": "Int64",
@@ -134,7 +145,9 @@ TABLES: dict[str, dict[str, str]] = {
         "round_trip_min_ns": "Int64",
         "round_trip_p50_ns": "Int64",
         "round_trip_max_ns": "Int64",
-    },
+    }
+    | {cause.column: "Float64" for cause in CAUSES}
+    | {"main_cause": "String", "avoidable_s": "Float64"},
     "one_way": {
         "connection": "Int64",
         "peer_connection": "Int64",

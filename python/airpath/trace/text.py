@@ -15,10 +15,14 @@ from airpath.trace.groups import GROUPED_ABOVE, cells, groups
 from airpath.trace.groups import HEAD as GROUPS_HEAD
 from airpath.trace.messages import clock, ended, ends, has_radio, main_cause, name_of, summary, together
 from airpath.trace.quic import HEAD as QUIC_HEAD
+from airpath.trace.quic import NUMBERS as QUIC_NUMBERS
+from airpath.trace.quic import flows as quic_flows
+from airpath.trace.quic import name_of as quic_name
 from airpath.trace.quic import rows as quic_rows
-from airpath.trace.verdict import all_connections, sentences
+from airpath.trace.verdict import all_connections, of_quic, sentences
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console
 
     from airpath.trace.data import TraceData
@@ -43,7 +47,8 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
         why: Whether to list the cause of each interval of their time, too.
     """
     flows = worst_first(connection_rows.flows(trace))
-    for text in filter(None, (summary(trace.reading, len(flows)), clock(trace.reading))):
+    quic = quic_flows(trace)
+    for text in filter(None, (summary(trace.reading, len(flows), len(quic)), clock(trace.reading))):
         console.print(text, style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > GROUPED_ABOVE:
         _groups(trace, flows, console)
@@ -52,10 +57,13 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
         _table(flows, console)
         for text in together(flows, trace.causes, trace.directions):
             console.print(text, soft_wrap=not console.is_terminal)
-    if trace.quic.height:
-        _print(console, [(name, index > 1) for index, name in enumerate(QUIC_HEAD)], quic_rows(trace))
+    if quic:
+        head = [(name, name in QUIC_NUMBERS) for name in QUIC_HEAD]
+        _print(console, head, quic_rows(quic), titles=QUIC_HEAD[:2], whole="main cause")
     for flow in flows[:MOST_ROWS] if why else flows if len(flows) == 1 else []:
         _page(trace, flow, console, why=why)
+    for flow in quic[:MOST_ROWS] if why else quic if len(quic) == 1 else []:
+        _quic_page(trace, flow, console, why=why)
 
 
 def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> None:
@@ -65,15 +73,29 @@ def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> No
     )
     for text in sentences(trace, flow):
         console.print(text, soft_wrap=not console.is_terminal)
-    stalls = trace.stalls.filter(connection=flow["connection"]).head(MOST_STALLS)
-    for stall in stalls.iter_rows(named=True):
-        since = (stall["start"] - flow["start"]) / 1e9
-        console.print(f"  From {seconds(since)}: {stall['story']}.", soft_wrap=not console.is_terminal)
+    _stalls(trace.stalls.filter(connection=flow["connection"]), flow, console)
     directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
     head = [("", False), *((f"from the {row['from']}", False) for row in directions)]
     _print(console, head, [(name, *texts) for name, texts in figures(directions)], even=True)
     if why:
-        _pieces(trace, flow, console)
+        _pieces(trace.causes.filter(connection=flow["connection"]), flow, console)
+
+
+def _quic_page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> None:
+    """Print the details of one QUIC flow."""
+    console.print(f"\n{quic_name(flow)}", style="bold", soft_wrap=not console.is_terminal)
+    for text in of_quic(trace, flow):
+        console.print(text, soft_wrap=not console.is_terminal)
+    _stalls(trace.stalls.filter(quic=flow["quic"]), flow, console)
+    if why:
+        _pieces(trace.causes.filter(quic=flow["quic"]), flow, console)
+
+
+def _stalls(stalls: "pl.DataFrame", flow: Row, console: "Console") -> None:
+    """Print the longest stalls of a flow."""
+    for stall in stalls.head(MOST_STALLS).iter_rows(named=True):
+        since = (stall["start"] - flow["start"]) / 1e9
+        console.print(f"  From {seconds(since)}: {stall['story']}.", soft_wrap=not console.is_terminal)
 
 
 def _together(trace: "TraceData", flows: Sequence[Row], console: "Console") -> None:
@@ -82,10 +104,10 @@ def _together(trace: "TraceData", flows: Sequence[Row], console: "Console") -> N
         console.print(text, soft_wrap=not console.is_terminal)
 
 
-def _pieces(trace: "TraceData", flow: Row, console: "Console") -> None:
-    """Print the cause of each interval of a connection's time."""
+def _pieces(pieces: "pl.DataFrame", flow: Row, console: "Console") -> None:
+    """Print the cause of each interval of a flow's time."""
     rows, radio = [], has_radio([flow])
-    for run in _runs(trace.causes.filter(connection=flow["connection"]).rows(named=True), flow["duration_s"]):
+    for run in _runs(pieces.rows(named=True), flow["duration_s"]):
         begin, end = run[0]["start"], run[-1]["end"]
         times: dict[str, int] = {}
         for piece in run:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from airpath.trace.avoidable import avoidable_sentence
 from airpath.trace.before_capture import before_capture
-from airpath.trace.causes import cause_shares
+from airpath.trace.causes import cause_shares, seconds_of
 from airpath.trace.elapsed import FULL, LINKS, elapsed
 from airpath.trace.format import Row, length, percent
 from airpath.trace.messages import (
@@ -37,6 +37,7 @@ _FINDINGS = {
     "slow-start": (_SENDER, "it had not reached the rate of the path yet (slow start)"),
     "receive-window": (_RECEIVER, "its buffer was full"),
     "congestion-window": (_SENDER, "its congestion window was too small for the path"),
+    "sender": (_SENDER, "it did not send although the path could carry data (encryption hides why)"),
     "path-rate": (_NETWORK, "the {link} was fully used"),
     "queueing": (_NETWORK, "the {link} was fully used"),
     "sharing": (_NETWORK, "the {link} was full with other connections of the client"),
@@ -69,6 +70,8 @@ _BY_LIMIT = {
 """Findings in place of those of `_FINDINGS` where the reason of a small window is known."""
 _LEAST = 10
 """The sentence names no cause with a smaller share in per cent, unless it has the most time."""
+_MOSTLY = 0.5
+"""If the applications have more than this share of time, the rest has a sentence of its own."""
 _LOW = 0.5
 """From this share of time with low confidence the sentence begins with `Probably`."""
 
@@ -99,6 +102,31 @@ def sentences(trace: "TraceData", flow: Row) -> list[str]:
         *(sentence for each in signals for sentence in each.sentences),
     ]
     return [text for text in texts if text]
+
+
+def of_quic(trace: "TraceData", flow: Row) -> list[str]:
+    """Return the sentences about a QUIC flow, for the terminal and for the report.
+
+    Args:
+        trace: The trace.
+        flow: The flow, a row of `quic.flows`.
+    """
+    pieces = trace.causes.filter(quic=flow["quic"]).rows(named=True)
+    states = trace.radio_states.filter(quic=flow["quic"]).rows(named=True)
+    texts = (verdict(flow, pieces, states), sentence(flow), _with_data(flow), radio_sentence(states))
+    return [text for text in texts if text]
+
+
+def _with_data(flow: Row) -> str:
+    """Return the time of a QUIC flow in which data was in transit as a sum of its causes.
+
+    Else the causes that `sentence` combines.
+    """
+    radio, totals = has_radio([flow]), seconds_of(flow)
+    rest = {name: total for name, total in totals.items() if name != "application"}
+    if not rest or sum(rest.values()) > _MOSTLY * sum(totals.values()):
+        return other_causes(totals, radio=radio)
+    return f"Without the time of the applications, {sum_sentence(rest, sum(rest.values()), radio=radio)}"
 
 
 def verdict(flow: Row, pieces: Iterable[Row], states: Iterable[Row] = (), limit: str | None = None) -> str:

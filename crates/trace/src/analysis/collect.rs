@@ -1,22 +1,22 @@
 //! Collects the results of each connection: rows of tables, or a line of JSON when it ends.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::json_lines::JsonLines;
 use super::per_flow::PerFlow;
-use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, RadioStateRow, StallRow};
+use super::records::{
+    BlockRow, ConnectionRow, DirectionRow, FlowId, ObservationRow, PieceRow, RadioStateRow, StallRow,
+};
 use super::table::Fields;
 use super::table_builder::TableBuilder;
-use super::{Options, Selection, Shortcomings};
+use super::{Inputs, Options, Selection, Shortcomings};
 use crate::causes::{Causes, ConnectionCauses};
-use crate::radio::RadioLog;
 use crate::shared_path::SharedPaths;
 use crate::two_point::JoinedCaptures;
 use airpath_observe::flows::{Ending, FlowNumber, Listener};
 use airpath_observe::{Connection, End, Events, Observation};
 use airpath_web::{Exchanges, Web};
-use airpath_wire::segment::{Datagram, Segment};
+use airpath_wire::segment::Segment;
 
 /// Collects the results of connections.
 pub struct Collector<'a> {
@@ -29,9 +29,7 @@ pub struct Collector<'a> {
     lines: JsonLines,
     /// The join with the capture of the other end.
     ends: Option<&'a JoinedCaptures>,
-    radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
-    /// The packets of all connections of each host, with [`Options::causes`].
-    paths: Arc<SharedPaths>,
+    inputs: Inputs,
     /// Reported connections that each selector matches.
     selected: Vec<u64>,
     shortcomings: Shortcomings,
@@ -82,8 +80,7 @@ impl<'a> Collector<'a> {
             frame: 0,
             lines: JsonLines::default(),
             ends,
-            radio: options.radio.clone(),
-            paths,
+            inputs: Inputs::new(options, paths),
             selected: vec![0; options.selectors().len()],
             shortcomings: Shortcomings::default(),
             open: options.causes.then(PerFlow::default),
@@ -115,38 +112,19 @@ impl<'a> Collector<'a> {
     /// The causes of a new connection, with the radio log of its mobile and the join, where given.
     fn causes(&self, flow: FlowNumber, connection: &Connection) -> Causes {
         let route = connection.route();
-        let ends = [(route.source, End::Client), (route.destination, End::Server)];
-        let own = self.radio.iter().find_map(|(address, log)| {
-            let end = match address {
-                Some(address) => ends.iter().find(|(end, _)| end.address == *address).map(|(_, end)| *end),
-                None => Some(End::Client),
-            };
-            end.map(|end| (Arc::clone(log), end))
-        });
+        let own = self.inputs.radio(route);
         let mobile = own.as_ref().map_or(End::Client, |(_, mobile)| *mobile);
         let causes = match own {
             Some((log, mobile)) => Causes::new(None).with_radio(log, mobile),
             None => Causes::new(None),
         };
-        let causes = match self.paths.host(route.source.address) {
-            Some(host) => {
-                let round_trip = host.round_trip(route.destination.address, connection.first());
-                causes.with_host(host, round_trip)
-            }
+        let causes = match self.inputs.host(route, connection.first()) {
+            Some((host, round_trip)) => causes.with_host(host, round_trip),
             None => causes,
         };
         match self.ends.and_then(|ends| ends.connection(flow)) {
             Some(joined) => causes.with_both_ends(joined, mobile),
             None => causes,
-        }
-    }
-
-    /// Takes a UDP datagram.
-    pub fn datagram(&mut self, datagram: &Datagram<'_>) {
-        if let Some(web) = &mut self.web
-            && self.select.as_ref().is_none_or(|select| select.matches_route(&datagram.route))
-        {
-            web.datagram(datagram);
         }
     }
 
@@ -193,7 +171,7 @@ impl Listener for Collector<'_> {
             let (pieces, keep, frame) = (&mut self.tables.pieces, !self.stream, self.frame);
             causes.observe(observation, &mut |piece| {
                 if keep {
-                    pieces.push(frame, &PieceRow { flow, piece });
+                    pieces.push(frame, &PieceRow { flow: FlowId::Connection(flow), piece });
                 }
             });
             if connection.finished() && causes.may_close() {
@@ -227,21 +205,26 @@ impl Listener for Collector<'_> {
         let account = causes.map(|causes| {
             causes.finish(&mut |piece| {
                 if keep {
-                    tables.pieces.push(frame, &PieceRow { flow, piece });
+                    tables.pieces.push(frame, &PieceRow { flow: FlowId::Connection(flow), piece });
                 }
             })
         });
         let row = ConnectionRow { flow, connection, ending, account: account.as_ref() };
         let [client, server] = End::BOTH.map(|from| DirectionRow { flow, connection, from });
-        let stalls: Vec<_> =
-            account.iter().flat_map(|account| &account.stalls).map(|stall| StallRow { flow, stall }).collect();
+        let stalls: Vec<_> = account
+            .iter()
+            .flat_map(|account| &account.stalls)
+            .map(|stall| StallRow { flow: FlowId::Connection(flow), stall })
+            .collect();
         if keep {
             tables.connections.push(frame, &row);
             tables.directions.push(frame, &client);
             tables.directions.push(frame, &server);
             stalls.iter().for_each(|stall| tables.stalls.push(frame, stall));
             let states = account.iter().flat_map(|account| &account.radio_states);
-            states.for_each(|state| tables.radio_states.push(frame, &RadioStateRow { flow, state }));
+            states.for_each(|state| {
+                tables.radio_states.push(frame, &RadioStateRow { flow: FlowId::Connection(flow), state })
+            });
         } else {
             self.lines.add(flow, frame, |mut line| {
                 line.text("type", Some("connection"));

@@ -33,6 +33,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::collect::Collector;
+use super::inputs::Inputs;
+use super::json_lines::JsonLines;
+use super::quic::QuicCollector;
 use super::reading::{Reading, captured};
 use super::{Options, TraceError};
 use crate::shared_path::{Recorder, SharedPaths};
@@ -64,6 +67,8 @@ pub struct Outcome<'a> {
     pub collectors: Vec<Collector<'a>>,
     /// The numbers of the connections.
     pub flow_order: FlowOrder,
+    /// The QUIC flows.
+    pub quic: QuicCollector,
 }
 
 /// Analyses captures. Stops reading when `line` returns `false` or `stop` is set.
@@ -77,17 +82,18 @@ pub fn analyse<'a>(
     line: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Outcome<'a>, TraceError> {
     let paths = Arc::default();
+    let mut quic = QuicCollector::new(options, Inputs::new(options, Arc::clone(&paths)));
     let mut recorder = options.causes.then(|| Recorder::new(Arc::clone(&paths)));
     let queue = WorkQueue::new(options, &paths);
     let mut merger =
         Merger { queue: &queue, flow_order: FlowOrder::new(!options.stream), line, goes_on: true, open: None };
     let reading = if options.one_thread {
-        queue.read(files, &mut recorder, stop, || merger.work(Role::Both))?
+        queue.read(files, &mut recorder, &mut quic, stop, || merger.work(Role::Both))?
     } else {
         thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 let _guard = PanicGuard(&queue);
-                queue.read(files, &mut recorder, stop, || queue.process())
+                queue.read(files, &mut recorder, &mut quic, stop, || queue.process())
             });
             let _guard = PanicGuard(&queue);
             merger.work(Role::Merger);
@@ -97,7 +103,7 @@ pub fn analyse<'a>(
     let flow_order = merger.flow_order;
     let shards = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner).shards;
     let workers = shards.into_iter().map(|slot| slot.worker.expect("all work is put back"));
-    Ok(Outcome { reading, collectors: workers.map(|worker| worker.collector).collect(), flow_order })
+    Ok(Outcome { reading, collectors: workers.map(|worker| worker.collector).collect(), flow_order, quic })
 }
 
 /// Merges the results of epochs, and processes batches in between.
@@ -118,8 +124,8 @@ impl Merger<'_, '_> {
         loop {
             match queue.next(role) {
                 Task::Process(work) => queue.put_back(work.process()),
-                Task::Merge(results) => {
-                    self.flow_order.merge(&results, |text| self.goes_on = self.goes_on && (self.line)(text));
+                Task::Merge(results, quic) => {
+                    self.flow_order.merge(&results, &quic, |text| self.goes_on = self.goes_on && (self.line)(text));
                     queue.recycle(results, self.goes_on);
                 }
                 Task::EndConnections if self.goes_on => {
@@ -197,7 +203,7 @@ enum Task<'a> {
     /// Process a batch.
     Process(Work<'a>),
     /// Merge the results of an epoch.
-    Merge(Box<[BatchResult; SHARDS]>),
+    Merge(Box<[BatchResult; SHARDS]>, JsonLines),
     /// End the next connections that the capture leaves open.
     EndConnections,
     /// No task is left.
@@ -230,6 +236,7 @@ impl<'a> WorkQueue<'a> {
         &self,
         files: &[PathBuf],
         recorder: &mut Option<Recorder>,
+        quic: &mut QuicCollector,
         stop: &AtomicBool,
         mut process: impl FnMut(),
     ) -> Result<Reading, TraceError> {
@@ -238,20 +245,29 @@ impl<'a> WorkQueue<'a> {
             if let Some(recorder) = recorder {
                 recorder.packet(packet);
             }
-            // No collector of a shard reads datagrams.
-            let Decoded::Segment(segment) = packet else { return true };
+            if let Decoded::Datagram(datagram) = packet
+                && quic.datagram(datagram)
+            {
+                // Without segments no batch becomes full.
+                self.hand_over(&mut batches, quic);
+                process();
+                self.refill(&mut batches);
+                return !stop.load(Ordering::Relaxed) && !self.lock().cancelled;
+            }
+            let Decoded::Segment(segment) = packet else { return !stop.load(Ordering::Relaxed) };
             let hash = hash(&segment.route);
             let segments = &mut batches[shard_of(hash)].segments;
             segments.push((hash, Segment { payload: &[], ..*segment }));
             if segments.len() < SEGMENTS {
                 return true;
             }
-            self.hand_over(&mut batches);
+            self.hand_over(&mut batches, quic);
             process();
             self.refill(&mut batches);
             !stop.load(Ordering::Relaxed) && !self.lock().cancelled
         });
-        self.hand_over(&mut batches);
+        quic.finish();
+        self.hand_over(&mut batches, quic);
         // After an error no connection is reported.
         self.enter(if reading.is_ok() { Stage::EndingConnections } else { Stage::Over });
         process();
@@ -270,12 +286,19 @@ impl<'a> WorkQueue<'a> {
         if batches.iter().all(|batch| batch.ending == 0) {
             self.enter(Stage::Over);
         } else {
-            self.hand_over(&mut batches);
+            self.queue(&mut batches, JsonLines::default());
         }
     }
 
     /// Queues an epoch, and replaces its batches with new ones.
-    fn hand_over(&self, batches: &mut [Batch; SHARDS]) {
+    fn hand_over(&self, batches: &mut [Batch; SHARDS], quic: &mut QuicCollector) {
+        let mut lines = JsonLines::default();
+        quic.take_lines(&mut lines);
+        self.queue(batches, lines);
+    }
+
+    /// The same with the lines of QUIC flows that are over.
+    fn queue(&self, batches: &mut [Batch; SHARDS], quic: JsonLines) {
         let mut state = self.lock();
         let number = state.merged + state.epochs.len() as u64;
         let mut pending = 0;
@@ -285,7 +308,7 @@ impl<'a> WorkQueue<'a> {
                 state.shards[shard].batches.push_back((number, std::mem::take(batch)));
             }
         }
-        state.epochs.push_back(Epoch { pending, results: Box::default() });
+        state.epochs.push_back(Epoch { pending, results: Box::default(), quic });
         self.changed.notify_one();
     }
 
@@ -317,7 +340,7 @@ impl<'a> WorkQueue<'a> {
             {
                 state.merged += 1;
                 self.changed.notify_one();
-                return Task::Merge(epoch.results);
+                return Task::Merge(epoch.results, epoch.quic);
             }
             if state.stage == Stage::Reading && role.epochs_ahead().is_some_and(|ahead| state.epochs.len() < ahead) {
                 return Task::Read;

@@ -50,14 +50,16 @@ impl Record for ConnectionRow<'_> {
     }
 }
 
-/// The columns of `connections` with the time of each cause, in the order of [`Cause::ALL`].
-const CAUSE_SECONDS: [&str; Cause::COUNT] = [
+/// The columns of `connections` and `quic` with the time of each cause, in the order of
+/// [`Cause::ALL`].
+pub(super) const CAUSE_SECONDS: [&str; Cause::COUNT] = [
     "set_up_s",
     "application_s",
     "latency_s",
     "slow_start_s",
     "receive_window_s",
     "congestion_window_s",
+    "sender_s",
     "path_rate_s",
     "queueing_s",
     "sharing_s",
@@ -68,16 +70,32 @@ const CAUSE_SECONDS: [&str; Cause::COUNT] = [
     "closing_s",
 ];
 
+/// What a row belongs to: a connection of TCP, or a QUIC flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowId {
+    Connection(FlowNumber),
+    Quic(u64),
+}
+
+impl FlowId {
+    fn write(self, fields: &mut impl Fields) {
+        match self {
+            Self::Connection(flow) => fields.connection(flow),
+            Self::Quic(number) => fields.whole("quic", i64::try_from(number).ok()),
+        }
+    }
+}
+
 /// A row of `causes`: a period with one cause.
 pub struct PieceRow<'a> {
-    pub flow: FlowNumber,
+    pub flow: FlowId,
     pub piece: &'a Piece,
 }
 
 impl Record for PieceRow<'_> {
     fn write(&self, fields: &mut impl Fields) {
         let Self { flow, piece } = self;
-        fields.connection(*flow);
+        flow.write(fields);
         fields.text("cause", Some(piece.cause.name()));
         fields.text("confidence", Some(piece.confidence.name()));
         fields.text("full_by", piece.full_by.map(End::name));
@@ -93,14 +111,14 @@ impl Record for PieceRow<'_> {
 
 /// A row of `stalls`.
 pub struct StallRow<'a> {
-    pub flow: FlowNumber,
+    pub flow: FlowId,
     pub stall: &'a Stall,
 }
 
 impl Record for StallRow<'_> {
     fn write(&self, fields: &mut impl Fields) {
         let Self { flow, stall } = self;
-        fields.connection(*flow);
+        flow.write(fields);
         time(fields, "start", Some(stall.begin));
         time(fields, "end", Some(stall.end));
         number(fields, "first_frame", stall.first_frame);
@@ -115,14 +133,14 @@ impl Record for StallRow<'_> {
 
 /// A row of `radio_states`: a state of the radio log in the time of a connection.
 pub struct RadioStateRow<'a> {
-    pub flow: FlowNumber,
+    pub flow: FlowId,
     pub state: &'a RadioState,
 }
 
 impl Record for RadioStateRow<'_> {
     fn write(&self, fields: &mut impl Fields) {
         let Self { flow, state } = self;
-        fields.connection(*flow);
+        flow.write(fields);
         fields.text("state", Some(&state.name));
         fields.text("cause", Some(state.cause.name()));
         time(fields, "start", Some(state.begin));
@@ -237,6 +255,7 @@ impl Fate {
             Self::WindowClosed => "window_closed",
             Self::Nagle => "nagle",
             Self::SynLost => "syn_lost",
+            Self::Unanswered => "unanswered",
             Self::Unknown => "unknown",
         }
     }

@@ -1,9 +1,10 @@
-//! The rows of the tables of application data: HTTP exchanges, timelines, pages, QUIC flows.
+//! The rows of the tables of application data: HTTP exchanges, timelines, pages; and QUIC flows.
 
 use airpath_core::Instant;
 
-use super::records::{end, number, time};
+use super::records::{CAUSE_SECONDS, end, number, time};
 use super::table::{Fields, Record, Table, table};
+use crate::causes::{Account, Cause};
 use airpath_observe::flows::FlowNumber;
 use airpath_web::{Application, Exchange, Exchanges, Mark, Page, Quic, Spin, Timeline};
 
@@ -18,7 +19,6 @@ pub fn tables(web: &Exchanges) -> impl Iterator<Item = (&'static str, Table)> {
         ("exchanges", table(exchanges)),
         ("timelines", table(timelines)),
         ("pages", table(web.pages.iter().map(PageRow))),
-        ("quic", table(web.quic.iter().map(QuicRow))),
     ];
     tables.into_iter().filter_map(|(name, table)| table.map(|table| (name, table)))
 }
@@ -116,12 +116,17 @@ impl Record for PageRow<'_> {
 }
 
 /// A row of `quic`.
-struct QuicRow<'a>(&'a Quic);
+pub(super) struct QuicRow<'a> {
+    pub quic: &'a Quic,
+    /// The causes of its time, if they are attributed.
+    pub account: Option<&'a Account>,
+}
 
 impl Record for QuicRow<'_> {
     fn write(&self, fields: &mut impl Fields) {
-        let Self(quic) = self;
+        let Self { quic, account } = self;
         let when = |mark: Option<Mark>| mark.map(|mark| mark.time);
+        number(fields, "quic", quic.number);
         fields.text("client", Some(&end(quic.client)));
         fields.text("server", Some(&end(quic.server)));
         fields.whole("version", Some(quic.version.into()));
@@ -152,6 +157,12 @@ impl Record for QuicRow<'_> {
         ] {
             fields.whole(name, round_trip.map(|round_trip| round_trip.as_nanos() as i64));
         }
+        let Some(account) = account else { return };
+        for (cause, name) in Cause::ALL.into_iter().zip(CAUSE_SECONDS) {
+            fields.real(name, Some(account.of(cause).as_secs_f64()));
+        }
+        fields.text("main_cause", account.longest().map(Cause::name));
+        fields.real("avoidable_s", Some(account.avoidable().as_secs_f64()));
     }
 }
 

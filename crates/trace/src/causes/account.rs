@@ -24,6 +24,9 @@ pub enum Cause {
     /// The congestion window, or a clamp on the sender's window, is smaller than the path's
     /// capacity.
     CongestionWindow,
+    /// The sender of a QUIC flow does not send although the path could carry data: its windows, its
+    /// pacing or its recovery from losses, which encryption hides.
+    Sender,
     /// The link is full: it delivers at its rate.
     PathRate,
     /// The link is full, and more than a round trip of data queues before it.
@@ -44,7 +47,7 @@ pub enum Cause {
 
 impl Cause {
     /// Number of causes.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 15;
 
     /// All causes, in the order of their declaration.
     pub const ALL: [Self; Self::COUNT] = [
@@ -54,6 +57,7 @@ impl Cause {
         Self::SlowStart,
         Self::ReceiveWindow,
         Self::CongestionWindow,
+        Self::Sender,
         Self::PathRate,
         Self::Queueing,
         Self::Sharing,
@@ -84,6 +88,7 @@ impl Cause {
             Self::SlowStart => "slow-start",
             Self::ReceiveWindow => "receive-window",
             Self::CongestionWindow => "congestion-window",
+            Self::Sender => "sender",
             Self::PathRate => "path-rate",
             Self::Queueing => "queueing",
             Self::Sharing => "sharing",

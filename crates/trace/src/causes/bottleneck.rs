@@ -62,6 +62,8 @@ pub(super) enum CopyCarried {
 pub(super) struct Bottleneck {
     /// Whether the sender is the mobile: then the link is the first hop.
     on_radio: bool,
+    /// Whether the capture is at the receiver of the data, right behind the link.
+    at_receiver: bool,
     pub(super) path: PathEstimate,
     link: LoadMeter,
     /// The arrivals in the capture of the other end, where there is one. They replace
@@ -78,6 +80,11 @@ impl Bottleneck {
     /// Sets whether the sender is the mobile.
     pub(super) fn set_on_radio(&mut self, on_radio: bool) {
         self.on_radio = on_radio;
+    }
+
+    /// Sets whether the capture is at the receiver of the data.
+    pub(super) fn set_at_receiver(&mut self, at_receiver: bool) {
+        self.at_receiver = at_receiver;
     }
 
     /// Sets the other connections of the host.
@@ -102,6 +109,14 @@ impl Bottleneck {
         if let Some((begin, end)) = others.filter(|_| self.arrivals.is_none()) {
             timeline.share(earlier(begin, shift), earlier(end, shift), View::Sender);
         }
+    }
+
+    /// A datagram of this flow came from the far end: the time of the link before it in which the
+    /// path carried others, if a window is over.
+    pub(super) fn others_before(&mut self, now: Instant) -> Option<(Instant, Instant)> {
+        let shift = self.return_delay();
+        let (begin, end) = self.neighbours.as_mut()?.passed(now, true)?;
+        Some((earlier(begin, shift), earlier(end, shift)))
     }
 
     /// The time is `now`: no later packet is known.
@@ -292,12 +307,15 @@ impl Bottleneck {
     /// The part of `delay` between the sender and the link. The position of the link on the path is
     /// not observable. From the fixed end a quarter of the delay is assumed, at most that of a
     /// fixed network.
-    fn delay_to_link(&self, delay: Span) -> Span {
+    pub(super) fn delay_to_link(&self, delay: Span) -> Span {
         if self.on_radio { Span::ZERO } else { FIXED_NETWORK_DELAY.min(delay / 4) }
     }
 
     /// The time from when a full segment left the link until its acknowledgement came.
-    fn return_delay(&self) -> Span {
+    pub(super) fn return_delay(&self) -> Span {
+        if self.at_receiver {
+            return Span::ZERO;
+        }
         let estimate = self.path.link_estimate();
         // All full segments so far may have waited in a queue.
         let full = self.path.base_full().unwrap_or(Span::ZERO).min(estimate.base + estimate.service);
@@ -348,7 +366,7 @@ impl Bottleneck {
     }
 
     /// Updates the load and the service time of the link.
-    fn busy(&mut self, carried: Carried, window_kind: Limit, timeline: &mut Timeline) {
+    pub(super) fn busy(&mut self, carried: Carried, window_kind: Limit, timeline: &mut Timeline) {
         let Carried { segments, full, part, first, last, left } = carried;
         let estimate = self.path.link_estimate();
         if let Some(done) = self.link.busy_until()
@@ -454,6 +472,14 @@ impl Bottleneck {
         timeline.relabel(begin, end, Label::Known(Cause::Spurious, Confidence::Medium), |label| {
             matches!(label, Label::Limited(..))
         });
+    }
+
+    /// The link was not full until an instant.
+    pub(super) fn free_until(&mut self, until: Instant, window_kind: Limit, timeline: &mut Timeline) {
+        self.confirm_gap(timeline);
+        let report = &mut |until, load| timeline.set_load(until, load, window_kind, View::Sender);
+        self.link.run_empty(self.path.link_estimate(), report);
+        report(until, Load::Free);
     }
 
     /// Nothing is outstanding: the link runs empty.

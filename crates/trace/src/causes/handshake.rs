@@ -7,7 +7,7 @@ use airpath_observe::{End, Observation};
 use airpath_wire::tcp::Flags;
 
 use super::neighbours::{Meanwhile, Neighbours};
-use super::timeline::Label;
+use super::timeline::{Label, Timeline};
 use super::{Cause, Causes, Confidence, Fate, Phase, Stall, Stamp, from_far};
 use crate::two_point::silence::PATIENCE;
 
@@ -80,28 +80,8 @@ impl Causes {
         };
         let near = self.capture_end();
         let (begin, end) = if near == End::Client { (syn, syn_ack) } else { (syn_ack, now) };
-        let mut neighbours = Neighbours::new(Arc::clone(host), from_far(near), true);
-        neighbours.set_now(end);
-        let Some(empty) = self.host_round_trip.into_iter().chain(neighbours.round_trip(now)).min() else { return };
-        let taken = end.since(begin.min(end));
-        let wait = taken.saturating_sub(empty);
-        if wait <= empty / 2 {
-            return;
-        }
-        let begin = end - wait;
-        let Meanwhile::Others(silent, over) = neighbours.meanwhile(begin, end) else { return };
-        if over.since(silent) > wait / 2 {
-            // The path was not full.
-            return;
-        }
-        let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
-        let is_set_up = |label| label == Label::Known(Cause::SetUp, Confidence::High);
-        if over.since(silent) > PATIENCE && !neighbours.is_usual(silent, over) {
-            self.timeline.relabel(begin, silent, sharing, is_set_up);
-            self.timeline.relabel(over, end, sharing, is_set_up);
-        } else {
-            self.timeline.relabel(begin, end, sharing, is_set_up);
-        }
+        let neighbours = Neighbours::new(Arc::clone(host), from_far(near), true);
+        wait_behind_others(begin, end, neighbours, self.host_round_trip, &mut self.timeline);
     }
 
     /// The handshake completes `now`: the longer of its two halves is the round trip.
@@ -126,5 +106,37 @@ impl Causes {
         // which mostly is the server.
         let near_server = syn_ack.since(syn) < third.time.since(syn_ack).saturating_mul(5) / 4;
         Some(if near_server { End::Server } else { End::Client })
+    }
+}
+
+/// The half of a handshake between the capture and the far end took from `begin` to `end`. What the
+/// empty path does not explain was a wait behind the packets of `neighbours`, if these passed.
+pub(super) fn wait_behind_others(
+    begin: Instant,
+    end: Instant,
+    mut neighbours: Neighbours,
+    host_round_trip: Option<Span>,
+    timeline: &mut Timeline,
+) {
+    neighbours.set_now(end);
+    let Some(empty) = host_round_trip.into_iter().chain(neighbours.round_trip(end)).min() else { return };
+    let taken = end.since(begin.min(end));
+    let wait = taken.saturating_sub(empty);
+    if wait <= empty / 2 {
+        return;
+    }
+    let begin = end - wait;
+    let Meanwhile::Others(silent, over) = neighbours.meanwhile(begin, end) else { return };
+    if over.since(silent) > wait / 2 {
+        // The path was not full.
+        return;
+    }
+    let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
+    let is_set_up = |label| label == Label::Known(Cause::SetUp, Confidence::High);
+    if over.since(silent) > PATIENCE && !neighbours.is_usual(silent, over) {
+        timeline.relabel(begin, silent, sharing, is_set_up);
+        timeline.relabel(over, end, sharing, is_set_up);
+    } else {
+        timeline.relabel(begin, end, sharing, is_set_up);
     }
 }

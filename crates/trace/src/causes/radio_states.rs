@@ -6,7 +6,7 @@ use std::sync::Arc;
 use airpath_core::{Direction, Instant};
 use airpath_observe::End;
 
-use super::timeline::Waiting;
+use super::timeline::{Timeline, Waiting};
 use super::{Cause, Piece};
 use crate::radio::RadioLog;
 use crate::two_point::JoinedConnection;
@@ -89,7 +89,7 @@ impl RadioStates {
     }
 
     /// The delays between two instants. Neither decreases from call to call.
-    pub(super) fn between(&mut self, begin: Instant, end: Instant) -> impl Iterator<Item = &Delay> {
+    fn between(&mut self, begin: Instant, end: Instant) -> impl Iterator<Item = &Delay> {
         while self.delays.get(self.next).is_some_and(|delay| delay.end <= begin) {
             self.next += 1;
         }
@@ -97,6 +97,31 @@ impl RadioStates {
             .iter()
             .take_while(move |delay| delay.begin < end)
             .filter(move |delay| delay.end > begin)
+    }
+
+    /// Marks the time between two instants in which states of the radio delayed packets, while the
+    /// near end was `sending` data in `data_direction`, or receiving it.
+    pub(super) fn mark(
+        &mut self,
+        begin: Instant,
+        end: Instant,
+        [sending, receiving]: [bool; 2],
+        data_direction: Direction,
+        timeline: &mut Timeline,
+    ) {
+        for delay in self.between(begin, end) {
+            let is_reverse = delay.direction.is_some_and(|direction| direction != data_direction);
+            let inferred = match (sending, is_reverse) {
+                (true, true) => Some(Waiting::Acknowledgement),
+                (true, false) => Some(Waiting::Data),
+                (false, false) if receiving => Some(Waiting::Data),
+                // Without captures of both ends, other connections may be those that waited.
+                (false, _) => None,
+            };
+            if let Some(what) = delay.packets.or(inferred) {
+                timeline.delayed(delay.begin.max(begin), delay.end.min(end), what);
+            }
+        }
     }
 
     /// Finds the states of a piece of time that is the radio's, or of the handshake. Pieces follow

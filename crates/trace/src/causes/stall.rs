@@ -45,6 +45,8 @@ pub enum Fate {
     Nagle,
     /// The SYN was lost, and was retransmitted.
     SynLost,
+    /// Datagrams of a QUIC flow had no answer. Which of them arrived is encrypted.
+    Unanswered,
     /// The connection ended before that was known.
     Unknown,
 }
@@ -64,7 +66,7 @@ impl fmt::Display for Stall {
         let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
         let probes =
             |count: u32| if count == 1 { "a tail loss probe".to_owned() } else { format!("{count} tail loss probes") };
-        if self.outstanding > 0 {
+        if self.outstanding > 0 && self.fate != Fate::Unanswered {
             write!(f, "nothing got through for {length} (frames {first} to {last})")?;
             write!(f, " with {} bytes outstanding: ", self.outstanding)?;
         }
@@ -86,6 +88,14 @@ impl fmt::Display for Stall {
                 "the SYN was not answered for {length} (frames {first} to {last}), and was retransmitted {}",
                 times(again)
             ),
+            (Fate::Unanswered, _) => {
+                write!(f, "nothing came for {length} (frames {first} to {last})")?;
+                match self.tail_probes {
+                    0 => Ok(()),
+                    1 => write!(f, ", although one more datagram was sent"),
+                    probes => write!(f, ", although {probes} more datagrams were sent, after pauses"),
+                }
+            }
             // In a capture at the receiver, the outstanding data is not observable.
             (Fate::Lost, _) if self.outstanding == 0 => {
                 write!(f, "nothing came for {length} (frames {first} to {last}), and then what had been lost")

@@ -62,6 +62,8 @@ pub(super) enum Limit {
     CongestionWindow,
     /// Loss recovery.
     Recovery,
+    /// The sender of a QUIC flow: what limits it is encrypted.
+    Sender,
 }
 
 impl Limit {
@@ -78,6 +80,7 @@ impl Limit {
             Self::ClosedWindow => (Cause::ReceiveWindow, Confidence::High),
             Self::OwnWindowUndecided | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
             Self::SlowStart => (Cause::SlowStart, Confidence::Medium),
+            Self::Sender => (Cause::Sender, Confidence::Medium),
             // That the link was not full meanwhile is inferred.
             Self::Recovery => (Cause::Recovery, Confidence::Medium),
         }
@@ -198,9 +201,16 @@ pub(super) struct Timeline {
     incomplete: bool,
     /// Whether a last flight may be pending.
     has_last_flight: bool,
+    /// The limit of the sender in a gap that was none, if the load of the link is not known.
+    limit_in_gap: Option<Limit>,
 }
 
 impl Timeline {
+    /// The timeline of a QUIC flow: the limits of its senders are not known.
+    pub(super) fn of_quic() -> Self {
+        Self { limit_in_gap: Some(Limit::Sender), ..Self::default() }
+    }
+
     /// Sets the end of the capture: the sender's view has the data that it sends.
     pub(super) fn set_near(&mut self, near: End) {
         if self.near.replace(near).unwrap_or(End::Server) != near {
@@ -484,6 +494,7 @@ impl Timeline {
 
     /// Resolves suspected gaps: they were the radio's, or the load of the link is the cause.
     pub(super) fn resolve_gap(&mut self, radio: bool) {
+        let limit = self.limit_in_gap.unwrap_or(Limit::CongestionWindow);
         for slice in &mut self.pending {
             let Label::SuspectedGap(load) = slice.label else { continue };
             let label = match load {
@@ -492,7 +503,7 @@ impl Timeline {
                 Some(Load::Queueing) => Label::Known(Cause::Queueing, Confidence::Medium),
                 Some(Load::Full | Load::Free) => Label::Known(Cause::PathRate, Confidence::Medium),
                 // The load is not known yet.
-                None => Label::Limited(Limit::CongestionWindow, 0),
+                None => Label::Limited(limit, 0),
             };
             *slice = slice.with_label(label, Some(View::Sender));
         }
@@ -610,7 +621,7 @@ fn add(sums: &mut [u32; 2], bytes: [u32; 2]) {
 
 /// Whether a sender that is limited so waits for acknowledgements.
 const fn is_clocked(cause: Cause) -> bool {
-    matches!(cause, Cause::SlowStart | Cause::CongestionWindow | Cause::Recovery)
+    matches!(cause, Cause::SlowStart | Cause::CongestionWindow | Cause::Recovery | Cause::Sender)
 }
 
 /// The cause of a slice for which no evidence came.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def compare(traces: Sequence["TraceData"]) -> pl.DataFrame:
     """Return the figures of traces side by side: one row per figure, one column per trace.
 
-    The figures are sums over all connections of a trace: number, seconds in total and by cause,
-    bytes in each direction, and retransmitted segments.
+    The figures are sums over all connections and QUIC flows of a trace: number, seconds in total
+    and by cause, bytes in each direction, and retransmitted segments.
 
     Args:
         traces: The traces; a trace with a `flow` has only these connections.
@@ -39,14 +39,18 @@ def labels(traces: Sequence["TraceData"]) -> list[str]:
 
 
 def _sums(trace: "TraceData") -> list[float]:
-    flows = trace.connections
+    quic = trace.quic.with_columns(duration_s=(pl.col("last") - pl.col("first")) / 1e9)
+    columns = ["duration_s", *(each.column for each in CAUSES)]
+    flows = pl.concat([trace.connections.select(columns), quic.select(columns)])
     by_sender = trace.directions.group_by("from").agg(pl.col("unique_bytes").sum())
-    sent = {str(sender): float(total) for sender, total in by_sender.rows()}
+    sent = {end: float(quic[f"{end}_bytes"].sum()) for end in ("client", "server")}
+    for sender, total in by_sender.rows():
+        sent[str(sender)] += float(total)
     return [
         float(flows.height),
         float(flows["duration_s"].sum()),
         *(float(flows[each.column].sum()) for each in CAUSES),
-        sent.get("server", 0.0),
-        sent.get("client", 0.0),
+        sent["server"],
+        sent["client"],
         float(trace.directions["retransmissions"].sum()),
     ]

@@ -54,9 +54,17 @@ class FlowView:
         segments, reports, transits = none
         return cls(flow, segments, reports, trace.causes.filter(connection=flow["connection"]), transits)
 
+    @classmethod
+    def of_quic(cls, trace: "TraceData", flow: Mapping[str, Any]) -> Self:
+        """Return a QUIC flow of a trace, a row of `quic.flows`; it has no segments."""
+        segments, reports, transits = (table(name, {}) for name in ("observations", "selective", "transits"))
+        return cls(flow, segments, reports, trace.causes.filter(quic=flow["quic"]), transits)
+
     @property
     def name(self) -> str:
         """Its title: its number and its ends."""
+        if "quic" in self.flow:
+            return f"{self.flow['quic']}: {self.flow['client']} to {self.flow['server']}"
         name = f"{self.flow['flow_name']}, " if self.flow.get("flow_name") else ""
         return f"{self.flow['connection']}: {name}{self.flow['client']} to {self.flow['server']}"
 

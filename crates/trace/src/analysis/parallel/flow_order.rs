@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::batch::BatchResult;
 use crate::analysis::collect::END_OF_CAPTURE;
+use crate::analysis::json_lines::JsonLines;
 use airpath_observe::flows::{FlowNumber, SHARDS};
 
 /// Numbers connections in the order of their first segments.
@@ -36,9 +37,10 @@ impl FlowOrder {
         self.begun
     }
 
-    /// Takes the results of an epoch. Passes the lines to `line` in the order in which the
-    /// connections ended; those that ended with the capture come in the order of their numbers.
-    pub fn merge(&mut self, results: &[BatchResult; SHARDS], mut line: impl FnMut(&str)) {
+    /// Takes the results of an epoch. Passes the lines, and those of QUIC flows, to `line` in the
+    /// order in which the connections ended; those that ended with the capture come in the order of
+    /// their numbers.
+    pub fn merge(&mut self, results: &[BatchResult; SHARDS], quic: &JsonLines, mut line: impl FnMut(&str)) {
         let shards = || results.iter().enumerate();
         let mut begun: Vec<_> =
             shards().flat_map(|(shard, result)| result.begun.iter().map(move |&frame| (frame, shard))).collect();
@@ -52,12 +54,15 @@ impl FlowOrder {
                 shard.all.push(FlowNumber(self.begun));
             }
         }
-        let lines = shards().flat_map(|(shard, result)| result.lines.iter().map(move |line| (shard, line)));
-        let mut lines: Vec<_> = lines.map(|(shard, line)| (self.number(shard, line.flow), shard, line)).collect();
+        let of_shards =
+            shards().flat_map(|(shard, result)| result.lines.iter().map(move |line| (shard, &result.lines, line)));
+        let mut lines: Vec<_> =
+            of_shards.map(|(shard, lines, line)| (self.number(shard, line.flow), lines, line)).collect();
+        lines.extend(quic.iter().map(|line| (line.flow, quic, line)));
         // The lines of one frame come from one shard, and are in order.
         lines.sort_by_key(|(number, _, line)| (line.frame, (line.frame == END_OF_CAPTURE).then_some(*number)));
-        for (number, shard, each) in lines {
-            line(results[shard].lines.text(each, number, &mut self.buffer));
+        for (number, lines, each) in lines {
+            line(lines.text(each, number, &mut self.buffer));
         }
         for (shard, result) in self.shards.iter_mut().zip(results) {
             for flow in &result.ended {
@@ -110,7 +115,7 @@ mod tests {
             result.ended = vec![FlowNumber(1), FlowNumber(2)];
         }
         let mut lines = Vec::new();
-        order.merge(&results, |line| lines.push(line.to_owned()));
+        order.merge(&results, &JsonLines::default(), |line| lines.push(line.to_owned()));
         let expected = [(1, "b"), (4, "a"), (2, "a"), (3, "b")];
         assert_eq!(lines, expected.map(|(number, shard)| format!(r#"{{"connection":{number},"shard":"{shard}"}}"#)));
         assert_eq!(order.begun(), 5);

@@ -1,0 +1,564 @@
+//! The causes of a QUIC flow's time, from the times and sizes of its datagrams (RFC 9000).
+//!
+//! Acknowledgements, offsets and losses are encrypted. What remains visible is the handshake, who
+//! sends, whether datagrams are full, whether something comes back, and, where the ends turn the
+//! spin bit, round trips. Full links, gaps and the states of a radio log are those of TCP: the same
+//! [`Bottleneck`], [`Timeline`] and [`RadioStates`]. The time in which a sender does not send
+//! although the path could carry has one cause, [`Cause::Sender`].
+
+mod sending;
+mod spin;
+
+use std::sync::Arc;
+
+use airpath_capture::read::LATEST;
+use airpath_core::{Instant, Span};
+use airpath_observe::End;
+use airpath_web::QuicDatagram;
+
+use super::bottleneck::{Bottleneck, Carried};
+use super::handshake::wait_behind_others;
+use super::neighbours::Neighbours;
+use super::radio_states::RadioStates;
+use super::stall::{Fate, Stall};
+use super::timeline::{Label, Limit, Timeline, View};
+use super::{Account, Cause, Confidence, Phase, Piece, Radio, Stamp, from_far};
+use crate::radio::RadioLog;
+use crate::shared_path::HostLog;
+use crate::two_point::silence::PATIENCE;
+use sending::{Sending, Unanswered};
+use spin::SpinRoundTrips;
+
+/// The round of all labels: the view of the sender of the data.
+const ROUND: u32 = 2;
+
+/// A round trip shows a queue if it is longer than the shortest by this fraction.
+const QUEUED: u64 = 4;
+
+/// Data that follows an acknowledgement within this time was waiting for it.
+const CLOCKED_WITHIN: Span = Span::from_millis(10);
+
+/// A request or a short reply has fewer full datagrams than this.
+const LONG_FLIGHT: u32 = 3;
+
+/// A sender with data in flight sends a probe within three round trips, and this time (RFC 9002
+/// §6.2.1: the variation of round trips is mostly less than a half).
+const PROBED_WITHIN: Span = Span::from_millis(200);
+
+/// Stands for the round trip of a flow that does not show it.
+const UNKNOWN_ROUND_TRIP: Span = Span::from_secs(1);
+
+/// The handshake.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handshake {
+    /// The last datagram with an Initial packet of the client before an answer, and the number of
+    /// those before.
+    initial: Option<(Stamp, u32)>,
+    /// The first such datagram.
+    first: Option<Stamp>,
+    /// The first datagram of the server.
+    answered: Option<Instant>,
+    /// The next datagram of the client.
+    confirmed: Option<Instant>,
+}
+
+/// The causes of one QUIC flow.
+#[derive(Clone, Debug)]
+pub struct QuicCauses {
+    phase: Phase,
+    /// The end at which the capture was taken; the server until the handshake shows it.
+    near: End,
+    last: Option<Stamp>,
+    handshake: Handshake,
+    /// What each end sends.
+    ends: [Sending; 2],
+    /// The end whose data the link carries, or carried last.
+    data_from: End,
+    /// When the last datagram of the far end came.
+    received: Stamp,
+    /// When the last of these without data came.
+    acknowledged: Instant,
+    /// When the near end last sent data.
+    last_sent: Instant,
+    /// Since when no data of the far end came, although its last datagram was full: until the near
+    /// end gets an answer to what it sent since.
+    pause: Option<Instant>,
+    spin: SpinRoundTrips,
+    bottleneck: Bottleneck,
+    timeline: Timeline,
+    account: Account,
+    radio: Option<Radio>,
+    radio_states: RadioStates,
+    host: Option<Arc<HostLog>>,
+    host_round_trip: Option<Span>,
+}
+
+impl QuicCauses {
+    /// Of a flow without a radio log.
+    pub fn new() -> Self {
+        Self {
+            phase: Phase::SetUp,
+            near: End::Server,
+            last: None,
+            handshake: Handshake::default(),
+            ends: [Sending::default(); 2],
+            data_from: End::Server,
+            received: Stamp::default(),
+            acknowledged: Instant::ZERO,
+            last_sent: Instant::ZERO,
+            pause: None,
+            spin: SpinRoundTrips::default(),
+            bottleneck: Bottleneck::default(),
+            timeline: Timeline::of_quic(),
+            account: Account::default(),
+            radio: None,
+            radio_states: RadioStates::default(),
+            host: None,
+            host_round_trip: None,
+        }
+    }
+
+    /// Uses the packets of all connections of the client, and the shortest round trip of its TCP
+    /// handshakes with the same server.
+    #[must_use]
+    pub fn with_host(self, host: Arc<HostLog>, round_trip: Option<Span>) -> Self {
+        Self { host: Some(host), host_round_trip: round_trip, ..self }
+    }
+
+    /// Uses the gaps of a radio log; `mobile` is the end on the radio.
+    #[must_use]
+    pub fn with_radio(self, log: Arc<RadioLog>, mobile: End) -> Self {
+        let radio_states = RadioStates::new(Arc::clone(&log));
+        Self { radio: Some(Radio::new(log, mobile)), radio_states, ..self }
+    }
+
+    /// Takes the next datagram. `settled` receives the pieces that no later one can change. Where
+    /// the time of a capture steps back, it counts as standing still.
+    pub fn observe(&mut self, datagram: &QuicDatagram, settled: &mut impl FnMut(&Piece)) {
+        let time = datagram.mark.time.min(LATEST).max(self.last.map_or(Instant::ZERO, |last| last.time));
+        let now = Stamp { time, frame: datagram.mark.frame };
+        self.bottleneck.set_now(now.time);
+        if let Some(before) = self.last.replace(now)
+            && now.time > before.time
+        {
+            let label = self.label();
+            if label.is_idle() && now.time.since(before.time) > self.base() {
+                // A turn of the spin bit shows how long the applications waited.
+                self.spin.restart();
+            }
+            let mut delivered = [0; 2];
+            delivered[datagram.from as usize] = u64::from(datagram.length);
+            self.timeline.push(before, now, label, delivered);
+            if self.phase == Phase::Open {
+                self.apply_radio(before.time, now.time);
+            }
+        }
+        match self.phase {
+            Phase::SetUp => self.set_up(datagram, now),
+            Phase::Open | Phase::Closing => self.open(datagram, now),
+        }
+        let is_spinning = self.spin.is_known();
+        let (account, states) = (&mut self.account, &mut self.radio_states);
+        let until = self.ends[self.near as usize].unanswered.map_or(Instant::FAR_FUTURE, |since| since.first.time);
+        self.timeline.settle(until, &mut |piece| account.add(&limited(piece, is_spinning), states, settled));
+    }
+
+    /// Ends the flow: settles the pending time, and returns the sum.
+    pub fn finish(mut self, settled: &mut impl FnMut(&Piece)) -> Account {
+        if self.phase == Phase::Open {
+            self.timeline.doubt_undecided();
+            self.end_unanswered();
+            self.bottleneck.run_empty(Limit::Sender, &mut self.timeline);
+        }
+        let is_spinning = self.spin.is_known();
+        let Self { mut timeline, mut account, radio_states: mut states, .. } = self;
+        timeline.finish(&mut |piece| account.add(&limited(piece, is_spinning), &mut states, settled));
+        account.radio_states = states.found;
+        account
+    }
+
+    fn near_sending(&mut self) -> &mut Sending {
+        &mut self.ends[self.near as usize]
+    }
+
+    /// The label of the time from now on, by the evidence so far.
+    fn label(&self) -> Label {
+        let [near, far] = [self.near, self.near.other()].map(|end| &self.ends[end as usize]);
+        match (self.phase, near.unanswered) {
+            (Phase::SetUp, _) => Label::Known(Cause::SetUp, Confidence::High),
+            (Phase::Open | Phase::Closing, Some(_)) if near.more => Label::Limited(Limit::Sender, ROUND),
+            (Phase::Open | Phase::Closing, Some(_)) => Label::Limited(Limit::LastFlight, ROUND),
+            (Phase::Open | Phase::Closing, None) if far.more => Label::Limited(Limit::Sender, ROUND),
+            // All that was sent may have an answer. A full datagram may be the end of the data.
+            (Phase::Open | Phase::Closing, None) if near.more => Label::Known(Cause::Application, Confidence::Low),
+            (Phase::Open | Phase::Closing, None) => Label::Known(Cause::Application, Confidence::Medium),
+        }
+    }
+
+    fn set_up(&mut self, datagram: &QuicDatagram, now: Stamp) {
+        let handshake = &mut self.handshake;
+        match datagram.from {
+            End::Client if handshake.answered.is_some() => {
+                handshake.confirmed.get_or_insert(now.time);
+            }
+            End::Client if datagram.has_initial => {
+                let before = handshake.initial.map_or(0, |(_, before)| before + 1);
+                handshake.initial = Some((now, before));
+                handshake.first.get_or_insert(now);
+            }
+            End::Client => {}
+            End::Server => {
+                let is_first = handshake.answered.is_none();
+                handshake.answered.get_or_insert(now.time);
+                if let (true, Some(first), Some((_, again @ 1..))) = (is_first, handshake.first, handshake.initial) {
+                    self.add_unanswered(first, now, again, 0);
+                }
+            }
+        }
+        if datagram.is_established {
+            self.established(now.time);
+            self.phase = Phase::Open;
+            self.open(datagram, now);
+        }
+    }
+
+    /// The handshake is over: it shows the end of the capture, and a round trip.
+    fn established(&mut self, now: Instant) {
+        let Handshake { initial: Some((initial, again)), answered: Some(answered), confirmed, .. } = self.handshake
+        else {
+            // The capture lacks a half of it.
+            return self.timeline.doubt_all();
+        };
+        let confirmed = confirmed.unwrap_or(now);
+        let halves = [answered.since(initial.time), confirmed.since(answered)];
+        // As for TCP: the half on the capture's own side takes almost no time.
+        self.near = if halves[0] < halves[1].saturating_mul(5) / 4 { End::Server } else { End::Client };
+        if let Some(host) = &self.host {
+            let neighbours = || Neighbours::new(Arc::clone(host), from_far(self.near), true);
+            if again == 0 {
+                let (begin, end) =
+                    if self.near == End::Client { (initial.time, answered) } else { (answered, confirmed) };
+                wait_behind_others(begin, end, neighbours(), self.host_round_trip, &mut self.timeline);
+            }
+            self.bottleneck.set_neighbours(neighbours());
+        }
+        self.bottleneck.path.round_trip(halves[0].max(halves[1]), 0);
+        if let Some(round_trip) = self.host_round_trip {
+            self.bottleneck.path.round_trip(round_trip, 0);
+        }
+        self.set_data_from(self.data_from, true);
+    }
+
+    /// The link carries data of an end from now on.
+    fn set_data_from(&mut self, end: End, is_new: bool) {
+        if std::mem::replace(&mut self.data_from, end) == end && !is_new {
+            return;
+        }
+        let mobile = self.radio.as_ref().map_or(End::Client, |radio| radio.mobile);
+        self.timeline.set_near(end);
+        self.bottleneck.set_on_radio(end == mobile);
+        self.bottleneck.set_at_receiver(end != self.near);
+    }
+
+    fn open(&mut self, datagram: &QuicDatagram, now: Stamp) {
+        let from = datagram.from;
+        let is_client = from == End::Client;
+        match datagram.spin {
+            Some(bit) if from == self.near => self.spin.sent(bit, is_client, now.time),
+            Some(bit) => {
+                let sample = self.spin.arrived(bit, is_client, now.time);
+                if let Some(sample) = sample.filter(|_| self.spin.is_known()) {
+                    self.bottleneck.path.round_trip(sample, 0);
+                }
+            }
+            None => {}
+        }
+        let other = self.ends[from.other() as usize];
+        let acknowledges = if from == self.near {
+            other.more && now.time.since(self.received.time) <= sending::ACK_DELAY.max(self.base())
+        } else {
+            other.more && other.unanswered.is_some()
+        };
+        let may_probe = from == self.near && now.time.since(self.received.time) > sending::ACK_DELAY;
+        let carries_data = self.ends[from as usize].sent(datagram, now, acknowledges, may_probe);
+        if from == self.near {
+            self.sent(datagram, carries_data, now);
+        } else {
+            self.arrived(datagram, carries_data, now);
+        }
+    }
+
+    /// The near end sent a datagram.
+    fn sent(&mut self, datagram: &QuicDatagram, carries_data: bool, now: Stamp) {
+        if !carries_data {
+            return;
+        }
+        let base = self.base();
+        let (near, far) = (self.near, self.near.other());
+        let is_last_flight = self.near_sending().unanswered.is_some() && !self.ends[near as usize].had_more;
+        if self.ends[far as usize].more && self.near_sending().unanswered.is_none() {
+            // A request after all data of the far end, or a probe while its data is held up: the
+            // time until the answer decides.
+            self.ends[far as usize].more = false;
+            let since = self.received.time;
+            self.timeline.relabel(since, now.time, Label::SuspectedGap(None), Label::is_open);
+            self.run_empty();
+            self.pause = Some(since);
+        }
+        if !self.ends[near as usize].had_more {
+            self.clocked(now.time);
+        }
+        self.last_sent = now.time;
+        match &mut self.ends[near as usize].unanswered {
+            Some(unanswered) => unanswered.sent(datagram.length, now, base.max(sending::ACK_DELAY)),
+            None => {
+                self.run_empty();
+                self.ends[near as usize].unanswered = Some(Unanswered::new(datagram.length, now));
+                self.set_data_from(near, false);
+            }
+        }
+        if !is_last_flight {
+            self.timeline.data_sent(View::Sender);
+        }
+    }
+
+    /// Data follows a datagram that was not full. If it comes right after an acknowledgement of a
+    /// longer flight, the sender had waited for that, and its application had data.
+    fn clocked(&mut self, now: Instant) {
+        let is_long = self.near_sending().last_flight >= LONG_FLIGHT;
+        let is_clocked = now.since(self.acknowledged) <= CLOCKED_WITHIN && self.acknowledged == self.received.time;
+        if is_long && is_clocked {
+            let sender = Label::Known(Cause::Sender, Confidence::Medium);
+            self.timeline.relabel(self.last_sent, now, sender, |label| {
+                label.is_idle() || matches!(label, Label::Limited(Limit::LastFlight, _))
+            });
+        }
+    }
+
+    /// A datagram came from the far end.
+    fn arrived(&mut self, datagram: &QuicDatagram, carries_data: bool, now: Stamp) {
+        let far = datagram.from;
+        if let Some(others) = self.bottleneck.others_before(now.time) {
+            self.timeline.share(others.0, others.1, View::Sender);
+        }
+        if let Some(unanswered) = self.near_sending().unanswered {
+            self.answered(unanswered, now);
+        } else if carries_data && self.ends[far as usize].had_more {
+            self.carried_to_here(now);
+        } else if !carries_data && self.data_from == self.near && self.last_sent <= self.received.time {
+            self.acknowledged_late(now);
+        }
+        if carries_data && self.near_sending().unanswered.is_none() {
+            if self.data_from != far {
+                self.run_empty();
+                self.timeline.data_sent(View::Receiver);
+                self.set_data_from(far, false);
+            }
+            if !self.ends[far as usize].more {
+                self.run_empty();
+            }
+        }
+        self.received = now;
+        if !carries_data {
+            self.acknowledged = now.time;
+        }
+    }
+
+    /// The shortest round trip.
+    fn base(&self) -> Span {
+        self.bottleneck.path.base().unwrap_or(Span::ZERO)
+    }
+
+    /// How long the packets of a full link that left it `now` waited in front of it; `None` where
+    /// round trips show that it is not full.
+    fn queued(&self, now: Instant) -> Option<Span> {
+        let base = self.base();
+        match self.spin.latest(now) {
+            Some(round_trip) if round_trip <= base + base / QUEUED => None,
+            Some(round_trip) => Some(round_trip - base),
+            None => Some(Span::ZERO),
+        }
+    }
+
+    /// The link carried a packet until `left`, which entered no earlier than `entered`, as a
+    /// datagram shows `now`.
+    fn carry(&mut self, entered: Instant, left: Instant, now: Instant) {
+        let Some(queued) = self.queued(now) else {
+            self.bottleneck.free_until(left, Limit::Sender, &mut self.timeline);
+            return;
+        };
+        let first = (left - queued.min(left.since(Instant::ZERO))).max(entered.min(left));
+        let carried = Carried { segments: 1, full: true, part: None, first, last: first, left };
+        self.bottleneck.busy(carried, Limit::Sender, &mut self.timeline);
+    }
+
+    /// Something came back while datagrams of the near end had no answer.
+    fn answered(&mut self, unanswered: Unanswered, now: Stamp) {
+        let base = self.base();
+        self.end_pause(unanswered, now);
+        let silent_since = unanswered.last.time.max(self.received.time);
+        let usual = self.spin.last_sample().unwrap_or(UNKNOWN_ROUND_TRIP).max(base);
+        // The probe timer backs off (RFC 9002 §6.2.1).
+        let probed_within = (usual * 3 + PROBED_WITHIN).saturating_mul(1 << unanswered.probes.min(16));
+        if now.time.since(silent_since) > probed_within {
+            // The near end sent no probe: all had an answer.
+            self.near_sending().unanswered = None;
+            let idle = Label::Known(Cause::Application, Confidence::Medium);
+            let open = |label: Label| label.is_open() || label.is_idle();
+            self.timeline.relabel(silent_since, now.time, idle, open);
+            return self.run_empty();
+        }
+        let round_trip = self.spin.latest(now.time).unwrap_or(base).max(base);
+        let left = now.time - self.bottleneck.return_delay().min(now.time.since(unanswered.first.time));
+        let first = (unanswered.first.time + self.bottleneck.delay_to_link(base)).min(left);
+        let carried = Carried { segments: 1, full: true, part: None, first, last: first, left };
+        if let Some((begin, end)) = self.bottleneck.gap(carried, self.received.time)
+            && self.bottleneck.is_long(begin, end, false)
+        {
+            self.silent(begin, end, unanswered, now);
+        }
+        self.carry(first, left, now.time);
+        // What was sent less than a round trip ago has no answer yet.
+        let answered = now.time - (round_trip - round_trip / 4).min(now.time.since(Instant::ZERO));
+        self.near_sending().unanswered = unanswered.after(answered);
+    }
+
+    /// An answer to what was sent after a pause in the data of the far end.
+    fn end_pause(&mut self, unanswered: Unanswered, now: Stamp) {
+        let Some(since) = self.pause.take() else { return };
+        let is_late = now.time.since(unanswered.first.time) > self.base() + PATIENCE;
+        let label = match (is_late, unanswered.probes) {
+            (true, 1..) => Label::Known(Cause::Radio, Confidence::Medium),
+            (true, 0) => Label::Known(Cause::Radio, Confidence::Low),
+            (false, _) => Label::Known(Cause::Application, Confidence::Low),
+        };
+        let until = if is_late { now.time } else { unanswered.first.time };
+        self.timeline.relabel(since, until, label, Label::is_open);
+    }
+
+    /// An acknowledgement came although all may have been answered: some data still was on the
+    /// path.
+    fn acknowledged_late(&mut self, now: Stamp) {
+        let limit = if self.near_sending().more { Limit::Sender } else { Limit::LastFlight };
+        let label = Label::Limited(limit, ROUND);
+        self.timeline
+            .relabel(self.received.time, now.time, label, |label| matches!(label, Label::Known(Cause::Application, _)));
+        let left = now.time - self.bottleneck.return_delay().min(now.time.since(Instant::ZERO));
+        self.carry(Instant::ZERO, left, now.time);
+    }
+
+    /// Data came from the far end, which had more to send.
+    fn carried_to_here(&mut self, now: Stamp) {
+        let begin = self.bottleneck.busy_until().unwrap_or(self.received.time).max(self.received.time);
+        if self.bottleneck.is_long(begin, now.time, false) && now.time.since(begin) > self.base() + PATIENCE {
+            if let Some((from, to)) = self.bottleneck.silent_part((begin, now.time), &mut self.timeline) {
+                // It may have been the sender's timer, too.
+                self.timeline.relabel(from, to, Label::Known(Cause::Radio, Confidence::Low), Label::is_open);
+                self.add_unanswered(self.received, now, 0, 0);
+            }
+            self.run_empty();
+        }
+        self.carry(Instant::ZERO, now.time, now.time);
+    }
+
+    /// Nothing came back from `begin` to `end` although datagrams waited for an answer.
+    fn silent(&mut self, begin: Instant, end: Instant, unanswered: Unanswered, now: Stamp) {
+        let Some((begin, end)) = self.bottleneck.silent_part((begin, end), &mut self.timeline) else { return };
+        let base = self.base();
+        let since_probe = now.time.since(unanswered.last_probe);
+        // An answer earlier than a round trip after the probe is one to an earlier datagram.
+        let answers_probe = unanswered.probes > 0 && since_probe >= base - base / 4 && since_probe <= base + PATIENCE;
+        if answers_probe {
+            // What was sent before got no answer, the last probe did: the path came back before it.
+            // After the middle of the last two datagrams, only the timer was waited for.
+            let back = if unanswered.probes == 1 {
+                begin
+            } else {
+                let before = unanswered.probe_before;
+                before + unanswered.last_probe.since(before) / 2
+            };
+            let back = back.clamp(begin, end);
+            let probe = unanswered.last_probe.clamp(back, end);
+            let open = |label: Label| label.is_open() || label.is_idle();
+            self.timeline.relabel(begin, back, Label::Known(Cause::Radio, Confidence::Low), open);
+            self.timeline.relabel(back, probe, Label::Known(Cause::Timer, Confidence::Low), open);
+        } else {
+            self.bottleneck.suspect_gap(begin, end, &mut self.timeline);
+        }
+        let since = if self.received > unanswered.first { self.received } else { unanswered.first };
+        self.add_unanswered(since, now, unanswered.probes, unanswered.bytes);
+    }
+
+    fn add_unanswered(&mut self, since: Stamp, now: Stamp, probes: u32, bytes: u64) {
+        self.account.add_stall(Stall {
+            begin: since.time,
+            end: now.time,
+            first_frame: since.frame,
+            last_frame: now.frame,
+            outstanding: bytes,
+            timeouts: 0,
+            tail_probes: probes,
+            fate: Fate::Unanswered,
+            path_gap: Span::ZERO,
+        });
+    }
+
+    /// The flow ends, and its last datagrams had no answer.
+    fn end_unanswered(&mut self) {
+        let (Some(unanswered), Some(now)) = (self.near_sending().unanswered, self.last) else { return };
+        let begin = unanswered.first.time.max(self.received.time);
+        if unanswered.probes > 0 && now.time.since(begin) > self.base() + PATIENCE {
+            self.timeline.relabel(begin, now.time, Label::Known(Cause::Radio, Confidence::Low), Label::is_open);
+            self.add_unanswered(unanswered.first, now, unanswered.probes, unanswered.bytes);
+        }
+    }
+
+    /// No data is expected: the link runs empty.
+    fn run_empty(&mut self) {
+        self.bottleneck.run_empty(Limit::Sender, &mut self.timeline);
+        self.bottleneck.path.pause();
+    }
+
+    /// Attributes the time between two datagrams to the states of the radio log.
+    fn apply_radio(&mut self, begin: Instant, end: Instant) {
+        let near = self.near;
+        let Some(radio) = &mut self.radio else { return };
+        let sending = self.ends[near as usize].unanswered.is_some();
+        let receiving = !sending && self.ends[near.other() as usize].more;
+        let data_direction = radio.data_direction(near, sending);
+        for gap in radio.gaps_from(begin).iter().take_while(|gap| gap.begin < end) {
+            let (from, to) = (gap.begin.max(begin), gap.end.min(end));
+            let is_reverse = gap.direction.is_some_and(|direction| direction != data_direction);
+            let known = Label::Known(Cause::Radio, Confidence::High);
+            match (sending, receiving) {
+                _ if from >= to => {}
+                (false, false) if !gap.wanted => {}
+                (true, _) if is_reverse => self.timeline.relabel(from, to, Label::AcknowledgementGap, Label::is_open),
+                (true, _) => {
+                    self.timeline.relabel(from, to, known, Label::is_open);
+                    self.bottleneck.set_known_gap_end(to);
+                }
+                (false, _) if is_reverse && receiving => {}
+                (false, _) => self.timeline.relabel(from, to, known, |_| true),
+            }
+        }
+        self.radio_states.mark(begin, end, [sending, receiving], data_direction, &mut self.timeline);
+    }
+}
+
+impl Default for QuicCauses {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A piece with the confidence that a QUIC flow allows: without round trips, even arrivals are
+/// those of a full link or of a sender that paces.
+fn limited(piece: &Piece, is_spinning: bool) -> Piece {
+    let is_rate = piece.cause.is_full_link() || piece.cause == Cause::Sender;
+    let most = if is_rate && !is_spinning { Confidence::Low } else { Confidence::High };
+    Piece { confidence: piece.confidence.min(most), ..*piece }
+}
+
+#[cfg(test)]
+mod tests;
