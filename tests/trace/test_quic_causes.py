@@ -1,0 +1,160 @@
+"""Causes of QUIC flows in simulated runs, where the scenario and the logs give the truth."""
+
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+import pytest
+
+import airpath
+from airpath.trace import stream
+from airpath.trace.quic import flows
+
+DOWNLOAD = '[[flow]]\nkind = "download"\ntransport = "quic-quinn"\nbytes = '
+SCENARIOS = {
+    "full link": ("umts-dch-384", f'{DOWNLOAD}"1 MB"'),
+    "full uplink": ("umts-dch-384", '[[flow]]\nkind = "upload"\ntransport = "quic-quinn"\nbytes = "200 kB"'),
+    "outage": ("umts-dch-384", f'[[change]]\nat = "5 s"\noutage = "4 s"\n{DOWNLOAD}"1 MB"'),
+    "outage of LTE": ("lte-10mhz", f'[[change]]\nat = "2 s"\noutage = "2 s"\n{DOWNLOAD}"20 MB"'),
+    "shared": ("umts-dch-384", f'{DOWNLOAD}"1 MB"\n[[flow]]\nkind = "download"\nbytes = "1 MB"'),
+    "small window": ("lte-10mhz", f'{DOWNLOAD}"3 MB"\nquic = {{ receive_window = "30 kB" }}'),
+    "think time": (
+        "lte-10mhz",
+        '[[flow]]\nkind = "transactions"\ntransport = "quic-quinn"\nresponse = "200 kB"\nthink = "5 s"\n'
+        'duration = "30 s"',
+    ),
+    "page": ("umts-dch-384", '[[flow]]\nkind = "page"\npage = "static-site"\nprotocol = "h3"'),
+    "driving": (
+        "lte-20mhz",
+        '[[mobile]]\nname = "car"\nenvironment = "driving"\n[[flow]]\nkind = "transactions"\n'
+        'transport = "quic-quinn"\nresponse = "1 MB"\nthink = "2 s"\nduration = "120 s"',
+    ),
+    "gprs": ("gprs-3+1", f'[[mobile]]\nenvironment = "driving"\n{DOWNLOAD}"300 kB"'),
+}
+ENDS = ("server", "mobile")
+
+
+@cache
+def runs() -> TemporaryDirectory[str]:
+    """Make all runs once; they are removed with the object."""
+    folder = TemporaryDirectory()
+    for name, (preset, rest) in SCENARIOS.items():
+        text = f'format = 1\nduration = "400 s"\nfixed.delay = "20 ms"\nbearer.preset = "{preset}"\n{rest}\n'
+        airpath.run(text, out=Path(folder.name) / name, capture=True)
+    return folder
+
+
+def run(name: str) -> Path:
+    return Path(runs().name) / name
+
+
+def capture(name: str, end: str) -> Path:
+    return run(name) / "captures" / f"0000-{end}.pcapng"
+
+
+def seconds(trace: airpath.Trace) -> dict[str, float]:
+    [flow] = trace.quic.rows(named=True)
+    return {name.removesuffix("_s"): value for name, value in flow.items() if name.endswith("_s")}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_pieces_follow_each_other_and_add_up(name: str, end: str) -> None:
+    trace = airpath.trace(capture(name, end), radio=run(name))
+    for flow in flows(trace):
+        pieces = trace.causes.filter(quic=flow["quic"])
+        assert pieces["start"].to_list() == [flow["first"], *pieces["end"].to_list()[:-1]]
+        assert pieces["end"].to_list()[-1] == flow["last"]
+        assert pieces["connection"].null_count() == pieces.height
+        causes = set(pieces["cause"])
+        # These need acknowledgements, offsets or flags, which are encrypted.
+        assert not causes & {"slow-start", "congestion-window", "receive-window", "recovery", "spurious", "closing"}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_full_link_is_found(end: str) -> None:
+    for name, sender, least in (("full link", "server", 0.9), ("full uplink", "client", 0.75)):
+        trace = airpath.trace(capture(name, end))
+        times = seconds(trace)
+        whole = sum(flow["duration_s"] for flow in flows(trace))
+        assert times["queueing"] + times["path_rate"] > least * whole
+        full = trace.causes.filter(pl.col("cause") == "queueing", pl.col("full_by") == sender)
+        assert sum((full["end"] - full["start"]).to_list()) / 1e9 > 0.95 * times["queueing"]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(("name", "length"), [("outage", 4), ("outage of LTE", 2)])
+def test_an_outage_is_found_without_and_with_a_log(name: str, length: float, end: str) -> None:
+    assert seconds(airpath.trace(capture(name, end)))["radio"] == pytest.approx(length, abs=0.2)
+    trace = airpath.trace(capture(name, end), radio=run(name))
+    outage = trace.radio_states.filter(state="outage", cause="radio")
+    assert sum((outage["end"] - outage["start"]).to_list()) / 1e9 == pytest.approx(length, abs=0.05)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_think_time_is_the_applications(end: str) -> None:
+    transactions = airpath.load(run("think time")).summary["flows"][0]["received"]
+    assert seconds(airpath.trace(capture("think time", end)))["application"] == pytest.approx(5 * transactions, abs=5.2)
+
+
+def test_a_small_window_is_the_senders() -> None:
+    trace = airpath.trace(capture("small window", "server"))
+    times = seconds(trace)
+    assert times["sender"] > 0.85 * sum(flow["duration_s"] for flow in flows(trace))
+
+
+def test_another_connection_shares_the_link() -> None:
+    trace = airpath.trace(capture("shared", "mobile"))
+    times = seconds(trace)
+    assert times["sharing"] > 5
+    assert times["sharing"] + times["queueing"] + times["path_rate"] > 20
+    # The connection of TCP shares it with the datagrams.
+    assert trace.connections["sharing_s"].sum() > 5
+
+
+def test_the_radio_log_has_the_names_of_its_states() -> None:
+    states = airpath.trace(run("driving")).radio_states
+    assert {"harq-repeat", "scheduling-request", "grant"} <= set(states["state"])
+    assert "establishment" in set(airpath.trace(run("gprs")).radio_states["state"])
+    at_mobile = airpath.trace(capture("driving", "mobile"), radio=run("driving")).radio_states
+    assert "promotion" in set(at_mobile.filter(cause="set-up")["state"])
+
+
+def test_a_stream_has_a_line_for_each_flow() -> None:
+    lines: list[str] = []
+    stream(capture("shared", "server"), lines.append, causes=True)
+    found = {row["type"]: row for row in map(json.loads, lines)}
+    assert set(found) == {"connection", "quic"}
+    expected = airpath.trace(capture("shared", "server")).quic.row(0, named=True)
+    line = found["quic"]
+    assert {name: line[name] for name in expected} == expected
+    lines.clear()
+    stream(capture("page", "server"), lines.append)
+    assert [json.loads(line)["type"] for line in lines] == ["quic"]
+    assert "main_cause" not in json.loads(lines[0])
+
+
+def test_a_flow_is_selected_by_its_address() -> None:
+    assert airpath.trace(capture("page", "server"), flow=":443").quic.height == 1
+    with pytest.raises(airpath.TraceError, match="no connection matches"):
+        airpath.trace(capture("page", "server"), flow=":444")
+
+
+@pytest.mark.parametrize("cut", range(3, 40, 4))
+def test_a_truncated_capture_is_read_as_far_as_possible(cut: int, tmp_path: Path) -> None:
+    content = capture("page", "mobile").read_bytes()
+    file = tmp_path / "cut.pcapng"
+    file.write_bytes(content[: len(content) * cut // 40])
+    trace = airpath.trace(file)
+    [flow] = flows(trace)
+    length = pl.col("end") - pl.col("start")
+    assert trace.causes.select(length.sum()).item() == flow["last"] - flow["first"]
+
+
+def test_a_report_draws_the_flow(tmp_path: Path) -> None:
+    page = airpath.trace(run("outage")).report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "QUIC flow 1" in page
+    assert "where it went" in page
+    assert "by state: outage 4 s" in page
