@@ -1,6 +1,7 @@
 """Causes of QUIC flows in simulated runs, where the scenario and the logs give the truth."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +10,9 @@ import polars as pl
 import pytest
 
 import airpath
+from airpath.quantities import count
 from airpath.trace import stream
+from airpath.trace.compare.report import write
 from airpath.trace.quic import flows
 
 DOWNLOAD = '[[flow]]\nkind = "download"\ntransport = "quic-quinn"\nbytes = '
@@ -158,3 +161,15 @@ def test_a_report_draws_the_flow(tmp_path: Path) -> None:
     assert "QUIC flow 1" in page
     assert "where it went" in page
     assert "by state: outage 4 s" in page
+
+
+@pytest.mark.parametrize("other", ["outage of LTE", "shared"])
+def test_a_comparison_has_flows_of_quic_beside_connections(other: str, tmp_path: Path) -> None:
+    """Of a trace with QUIC alone, and of one with a connection as well."""
+    traces = [airpath.trace(run(name)) for name in (other, "full link")]
+    page = write(traces, tmp_path / "compared.html").read_text(encoding="utf-8")
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert "QUIC 1" in text
+    assert "QUIC encrypts its acknowledgements and offsets" in text
+    [flow] = traces[1].quic.rows(named=True)
+    assert f"{count(flow['client_datagrams'] + flow['server_datagrams'])} datagrams" in text

@@ -46,10 +46,10 @@ def connections_table(flows: Sequence[Row], drawn: Sequence[int] = ()) -> Table:
 
 
 def cells(flow: Row) -> list[Cell]:
-    """Return the cells of a connection's row."""
-    name = flow.get("flow_name")
+    """Return the cells of the row of a connection or a QUIC flow."""
+    name, is_quic = flow.get("flow_name"), "quic" in flow
     return [
-        Cell(str(flow["connection"]), number=False),
+        Cell(f"QUIC {flow['quic']}" if is_quic else str(flow["connection"]), number=False),
         Cell(
             name or flow["client"],
             f"{flow['client']} → {flow['server']}" if name else f"→ {flow['server']}",
@@ -58,9 +58,14 @@ def cells(flow: Row) -> list[Cell]:
         Cell(seconds(flow["duration_s"])),
         where_it_went(flow),
         Cell("–" if flow.get("captured_end") else seconds(avoidable(flow))),
-        Cell(count(flow["segments"])),
-        Cell(ended(flow), number=False),
+        Cell(f"{count(datagrams(flow))} datagrams" if is_quic else count(flow["segments"])),
+        Cell("–" if is_quic else ended(flow), number=False),
     ]
+
+
+def datagrams(flow: Row) -> int:
+    """Return the number of datagrams of a QUIC flow, in both directions."""
+    return flow["client_datagrams"] + flow["server_datagrams"]
 
 
 def where_it_went(flow: Row) -> Cell:

@@ -119,7 +119,7 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
 
 def _quic_flow(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
     """Return a QUIC flow for the page; see `_connection`."""
-    view = FlowView.of_quic(trace, flow)
+    view = FlowView.outline(trace, flow)
     group = f"quic-{flow['quic']}"
     drawings = [figure(lambda: figures.cause_bar(view), "Where the time went", time=True), *_radio_log(view, trace)]
     made = _grouped(drawings, group, explained)

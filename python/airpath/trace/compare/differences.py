@@ -17,7 +17,7 @@ def _of_cause(cause: Cause) -> Value:
 
 def _sent(column: str) -> Value:
     def value(each: Compared) -> float | None:
-        return each.sent[column]
+        return each.sent.get(column)
 
     return value
 

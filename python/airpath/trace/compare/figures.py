@@ -47,8 +47,16 @@ class Shown:
         return theme.dash(self.index)
 
     @property
+    def is_quic(self) -> bool:
+        """Whether it is a QUIC flow."""
+        return "quic" in self.view.flow
+
+    @property
     def sender(self) -> str:
         """The end that sent most data."""
+        flow = self.view.flow
+        if self.is_quic:
+            return "server" if flow["server_bytes"] >= flow["client_bytes"] else "client"
         return self.view.senders[0] if self.view.senders else "server"
 
     @property
@@ -126,7 +134,9 @@ def sequences(shown: Sequence[Shown], *, bins: int = BINS) -> go.Figure:
         "retransmission."
     )
     alt = f"Stream offset over time: {'; '.join(words)}."
-    return captioned(figure, Caption("Time–sequence", read, alt, _directions(chosen) + thinner.notes()))
+    return captioned(
+        figure, Caption("Time–sequence", read, alt, _encrypted(shown) + _directions(chosen) + thinner.notes())
+    )
 
 
 def throughputs(shown: Sequence[Shown]) -> go.Figure:
@@ -153,7 +163,7 @@ def throughputs(shown: Sequence[Shown]) -> go.Figure:
     figure.update_layout(showlegend=True)
     read = f"Payload that passed the capture, retransmissions included: the mean of each {step:g} s."
     alt = f"Rate of payload over time: {'; '.join(words)}."
-    return captioned(figure, Caption("Throughput", read, alt, _directions(chosen)))
+    return captioned(figure, Caption("Throughput", read, alt, _encrypted(shown) + _directions(chosen)))
 
 
 def round_trips(shown: Sequence[Shown], *, bins: int = BINS) -> go.Figure:
@@ -170,7 +180,8 @@ def round_trips(shown: Sequence[Shown], *, bins: int = BINS) -> go.Figure:
     ]
     chosen = [(each, sample) for each, sample in zip(shown, samples, strict=True) if sample.height]
     if not chosen:
-        raise NothingToDrawError("no acknowledgement measures a round trip")
+        quic = any(each.is_quic for each in shown)
+        raise NothingToDrawError(_ENCRYPTED if quic else "no acknowledgement measures a round trip")
     thinner = Thinner(bins)
     scale, unit = seconds_unit(max(largest(sample["rtt"]) for _, sample in chosen))
     figure = blank(300, y_title=f"round trip ({unit})", span=_span([each for each, _ in chosen]))
@@ -190,7 +201,7 @@ def round_trips(shown: Sequence[Shown], *, bins: int = BINS) -> go.Figure:
         "Each dot is the time from a segment to the acknowledgement that measures it, between the capture and the end "
         "that answers. Values above the minimum are waiting time."
     )
-    notes = _directions([each for each, _ in chosen]) + thinner.notes()
+    notes = _encrypted(shown) + _directions([each for each, _ in chosen]) + thinner.notes()
     alt = f"Round trips over time: {'; '.join(words)}."
     return captioned(figure, Caption("Round trip", read, alt, notes, log_axis=True))
 
@@ -211,8 +222,17 @@ def _bands(shown: Sequence[Shown], cause: Cause) -> dict[str, Any]:
 def _with_data(shown: Sequence[Shown]) -> list[Shown]:
     chosen = [each for each in shown if each.view.senders]
     if not chosen:
-        raise NothingToDrawError("no data was sent")
+        raise NothingToDrawError(_ENCRYPTED if any(each.is_quic for each in shown) else "no data was sent")
     return chosen
+
+
+_ENCRYPTED = "QUIC encrypts its acknowledgements and offsets"
+
+
+def _encrypted(shown: Sequence[Shown]) -> list[str]:
+    """Return a note if there are QUIC flows, which the figure leaves out."""
+    absent = [each.label for each in shown if each.is_quic]
+    return [f"{_ENCRYPTED}: {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not drawn."] if absent else []
 
 
 def _directions(shown: Sequence[Shown]) -> list[str]:

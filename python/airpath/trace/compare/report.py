@@ -12,7 +12,7 @@ from airpath.files import write_text
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
-from airpath.trace import connection_rows, figures
+from airpath.trace import connection_rows, figures, quic
 from airpath.trace.avoidable import longest_first
 from airpath.trace.compare.differences import differences
 from airpath.trace.compare.figures import Shown, cause_bars, round_trips, sequences, throughputs
@@ -64,7 +64,9 @@ def page(traces: Sequence[TraceData], out: Path, command: str | None = None) -> 
         title=" · ".join(each.label for each in compared),
         runs=compared,
         sentences=[against(each, compared[0]) for each in compared[1:]],
-        summaries=[summary(each.trace.reading, len(each.flows)) for each in compared],
+        summaries=[
+            summary(each.trace.reading, each.trace.connections.height, each.trace.quic.height) for each in compared
+        ],
         warnings=warnings_of_all(traces),
         over_time=[each for each in drawn if isinstance(each, Figure)],
         absent=[each for each in drawn if isinstance(each, Missing)],
@@ -76,7 +78,7 @@ def page(traces: Sequence[TraceData], out: Path, command: str | None = None) -> 
 
 
 def _compared(trace: TraceData, label: str, index: int) -> Compared:
-    flows = longest_first(connection_rows.flows(trace))
+    flows = longest_first([*connection_rows.flows(trace), *quic.flows(trace)])
     return Compared(trace, label, index, flows, Shown(label, index, FlowView.of(trace, flows[0])))
 
 

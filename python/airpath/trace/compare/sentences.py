@@ -16,13 +16,13 @@ _MOST_CAUSES = 3
 
 @dataclass(frozen=True)
 class Compared:
-    """A compared trace, and its longest connection, which is drawn."""
+    """A compared trace, and its longest connection or QUIC flow, which is drawn."""
 
     trace: TraceData
     label: str
     index: int
     flows: list[Row]
-    """Its connections, the longest first."""
+    """Its connections and QUIC flows, the longest first."""
     shown: Shown
 
     @property
@@ -38,7 +38,12 @@ class Compared:
 
     @cached_property
     def sent(self) -> Row:
-        """The figures of the direction with more data of that connection."""
+        """The figures of the direction with more data of that connection.
+
+        Those of a QUIC flow are encrypted, but for its bytes, which are UDP payload.
+        """
+        if "quic" in self.flows[0]:
+            return {"unique_bytes": self.flows[0][f"{self.shown.sender}_bytes"]}
         of_flow = self.trace.directions.filter(connection=self.flows[0]["connection"])
         return of_flow.filter(**{"from": self.shown.sender}).row(0, named=True)
 

@@ -20,13 +20,13 @@ _LITTLE = 20
 
 @dataclass(frozen=True)
 class FlowView:
-    """One connection with all its segments, on a time axis from its start.
+    """One connection with all its segments, or a QUIC flow, on a time axis from its start.
 
     Data to the client is drawn as down, data from it as up, whichever end is the mobile.
     """
 
     flow: Mapping[str, Any]
-    """Its row of `Trace.connections`."""
+    """Its row of `Trace.connections`, or that of a QUIC flow, of `quic.flows`."""
     segments: pl.DataFrame
     """Its rows of `Trace.observations`."""
     reports: pl.DataFrame
@@ -40,8 +40,10 @@ class FlowView:
     def of(cls, trace: "TraceData", flow: Mapping[str, Any]) -> Self:
         """Return the connection of a trace whose row of `Trace.connections` is `flow`.
 
-        The files are read again.
+        The files are read again, but not for a row of `quic.flows`.
         """
+        if "quic" in flow:
+            return cls.outline(trace, flow)
         number = flow["connection"]
         own = pl.col("connection") == number
         segments, reports = trace.observations(number), trace.selective(number)
@@ -52,13 +54,8 @@ class FlowView:
         """Return the same without its segments; no file is read again."""
         none = (table(name, {}) for name in ("observations", "selective", "transits"))
         segments, reports, transits = none
-        return cls(flow, segments, reports, trace.causes.filter(connection=flow["connection"]), transits)
-
-    @classmethod
-    def of_quic(cls, trace: "TraceData", flow: Mapping[str, Any]) -> Self:
-        """Return a QUIC flow of a trace, a row of `quic.flows`; it has no segments."""
-        segments, reports, transits = (table(name, {}) for name in ("observations", "selective", "transits"))
-        return cls(flow, segments, reports, trace.causes.filter(quic=flow["quic"]), transits)
+        own = {"quic": flow["quic"]} if "quic" in flow else {"connection": flow["connection"]}
+        return cls(flow, segments, reports, trace.causes.filter(**own), transits)
 
     @property
     def name(self) -> str:
