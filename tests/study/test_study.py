@@ -783,7 +783,6 @@ def test_every_published_value_of_hsdpa_sim_is_there() -> None:
         "schedulers-3-users": 45,
         "schedulers-6-users": 0,
         "schedulers-for-tcp": 0,
-        "schedulers-for-tcp-6-users": 0,
         "short-beside-long": 0,
     }
     # Nothing is random in these, or little.
