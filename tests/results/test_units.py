@@ -32,6 +32,7 @@ IDENTITIES = {
     "first",
     "client_port",
     "connection",
+    "quic",
     "duplicate_of",
     "ecn",
     "exchange",
