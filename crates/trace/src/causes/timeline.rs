@@ -1,204 +1,33 @@
 //! The time of a connection in slices: settled slices leave at the front, pending ones wait for
 //! evidence.
 
+mod label;
+mod pieces;
+mod slice;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use airpath_core::Instant;
+use airpath_observe::End;
 
 use super::link_load::Load;
 use super::{Cause, Confidence, Piece, Stamp};
-use airpath_observe::End;
+use label::is_clocked;
+pub(super) use label::{Label, Limit, View, Waiting};
+use pieces::Pieces;
+use slice::{Slice, add};
 
 /// Pending slices, at most; beyond that the oldest are settled with the evidence so far.
 const PENDING: usize = 256;
 
-/// The label of a slice of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Label {
-    /// The cause is final.
-    Known(Cause, Confidence),
-    /// The limit of the sender in a round, unless the link turns out to be full.
-    Limited(Limit, u32),
-    /// The radio log has a gap in the direction of the acknowledgements; data may get through.
-    AcknowledgementGap,
-    /// A suspected gap of the link; and its load otherwise, once that is known.
-    SuspectedGap(Option<Load>),
-    /// The last flight so far of the data of a view was in transit. If the same end sends next, its
-    /// application had no data meanwhile.
-    Latency(View, Confidence),
-}
-
-impl Label {
-    /// Whether evidence about the link can still change the cause.
-    pub(super) const fn is_open(self) -> bool {
-        !matches!(self, Self::Known(..) | Self::Latency(..))
-    }
-
-    /// Whether no data was sent, as far as is known.
-    pub(super) const fn is_idle(self) -> bool {
-        matches!(self, Self::Known(Cause::Application | Cause::Latency, _) | Self::Latency(..))
-    }
-}
-
-/// What limits a sender that has data outstanding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limit {
-    /// The application.
-    Application,
-    /// All data so far is sent, and the last flight is in transit: whether the application has no
-    /// data, or waits for the other end, is not decided yet.
-    LastFlight,
-    /// The last flight was in transit before the other end sent data.
-    Latency,
-    /// The receive window, with data outstanding that may fill the link.
-    ReceiveWindow,
-    /// The receive window, with nothing outstanding.
-    ClosedWindow,
-    /// The sender's own window; slow start or congestion window is not decided yet.
-    OwnWindowUndecided,
-    /// The sender's own window, in slow start.
-    SlowStart,
-    /// The sender's own window, after slow start.
-    CongestionWindow,
-    /// Loss recovery.
-    Recovery,
-    /// The sender of a QUIC flow: what limits it is encrypted.
-    Sender,
-}
-
-impl Limit {
-    /// The sender's own window, in slow start or after it.
-    pub(super) const fn own_window(slow_start_over: bool) -> Self {
-        if slow_start_over { Self::CongestionWindow } else { Self::SlowStart }
-    }
-
-    pub(super) const fn cause(self) -> (Cause, Confidence) {
-        match self {
-            Self::Application => (Cause::Application, Confidence::Medium),
-            Self::LastFlight | Self::Latency => (Cause::Latency, Confidence::Medium),
-            Self::ReceiveWindow => (Cause::ReceiveWindow, Confidence::Medium),
-            Self::ClosedWindow => (Cause::ReceiveWindow, Confidence::High),
-            Self::OwnWindowUndecided | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
-            Self::SlowStart => (Cause::SlowStart, Confidence::Medium),
-            Self::Sender => (Cause::Sender, Confidence::Medium),
-            // That the link was not full meanwhile is inferred.
-            Self::Recovery => (Cause::Recovery, Confidence::Medium),
-        }
-    }
-}
-
-/// The packets that waited behind those of other connections, or for the radio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Waiting {
-    /// Acknowledgements only: a sender that waits for them is delayed.
-    Acknowledgement,
-    /// Data, with the acknowledgement in it: so is an application that waits for a response.
-    Data,
-}
-
-impl Waiting {
-    /// Whether this wait is the cause, and not the limit of the sender.
-    const fn delays(self, limit: Cause) -> bool {
-        is_clocked(limit) || matches!((self, limit), (Self::Data, Cause::Application | Cause::Latency))
-    }
-}
-
-/// The view that labels a slice. Rounds of the sender's view have even numbers, and those of the
-/// receiver's view odd ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum View {
-    Sender,
-    Receiver,
-}
-
-impl View {
-    pub(super) const fn of(round: u32) -> Self {
-        if round.is_multiple_of(2) { Self::Sender } else { Self::Receiver }
-    }
-
-    const fn other(self) -> Self {
-        match self {
-            Self::Sender => Self::Receiver,
-            Self::Receiver => Self::Sender,
-        }
-    }
-
-    /// The end that sends the data of this view, in a capture at `near`.
-    const fn sender(self, near: End) -> End {
-        match self {
-            Self::Sender => near,
-            Self::Receiver => near.other(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slice {
-    begin: Stamp,
-    end: Stamp,
-    label: Label,
-    /// Whether the path carried packets of other connections meanwhile, by the direction of the
-    /// data of each view.
-    shared: [bool; 2],
-    /// The load of the link in front of the acknowledgements by data of the connection.
-    reverse: Load,
-    /// The view whose packets fill the link, where that is the cause.
-    filled: Option<View>,
-    /// The packets of the far end that waited behind other connections.
-    behind: Option<Waiting>,
-    /// The packets of either end that a state of the radio delayed.
-    delayed: Option<Waiting>,
-    /// The highest confidence that its cause can have: less where the capture lacks packets that
-    /// could show another.
-    most: Confidence,
-    /// Bytes that were delivered meanwhile, by the end that sent them; at most 4 GiB.
-    delivered: [u32; 2],
-}
-
-impl Slice {
-    /// The part from `begin` to `end` with a label.
-    fn part(self, begin: Stamp, end: Stamp, label: Label) -> Self {
-        let length = self.end.time.since(self.begin.time).as_nanos();
-        let until = |bytes: u32, at: Stamp| match at.time.since(self.begin.time).as_nanos() {
-            _ if bytes == 0 || length == 0 => 0,
-            // A short time needs no division of 128 bits.
-            short @ 0..=0xffff_ffff => (u64::from(bytes) * short / length) as u32,
-            long => (u128::from(bytes) * u128::from(long) / u128::from(length)) as u32,
-        };
-        let delivered = self.delivered.map(|bytes| until(bytes, end) - until(bytes, begin));
-        Self { begin, end, label, delivered, ..self }
-    }
-
-    /// The slice with a label; `filled` is the view whose link is full, if that is the cause.
-    fn with_label(self, label: Label, filled: Option<View>) -> Self {
-        let is_full = matches!(label, Label::Known(cause, _) if cause.is_full_link());
-        Self { label, filled: filled.filter(|_| is_full), ..self }
-    }
-
-    /// The view that has labelled it.
-    const fn view(self) -> Option<View> {
-        match self.label {
-            Label::Limited(_, round) => Some(View::of(round)),
-            Label::Latency(view, _) => Some(view),
-            Label::AcknowledgementGap | Label::SuspectedGap(_) => Some(View::Sender),
-            Label::Known(..) => self.filled,
-        }
-    }
-}
-
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timeline {
-    /// The end of the capture; the server until it is known.
-    near: Option<End>,
     pending: VecDeque<Slice>,
-    /// The times in which acknowledgements of the far end waited in a queue, that are not settled.
-    return_queues: VecDeque<(Instant, Instant)>,
-    /// The last settled piece, which the next may extend.
-    open: Option<Piece>,
+    pieces: Pieces,
     /// Until when the receiver's view has reported the load of its link.
     reverse_until: Instant,
-    /// Whether the capture lacks the begin of the connection.
-    incomplete: bool,
     /// Whether a last flight may be pending.
     has_last_flight: bool,
     /// The limit of the sender in a gap that was none, if the load of the link is not known.
@@ -213,7 +42,7 @@ impl Timeline {
 
     /// Sets the end of the capture: the sender's view has the data that it sends.
     pub(super) fn set_near(&mut self, near: End) {
-        if self.near.replace(near).unwrap_or(End::Server) != near {
+        if self.pieces.set_near(near) {
             self.pending.iter_mut().for_each(|slice| slice.filled = slice.filled.map(View::other));
         }
     }
@@ -259,10 +88,7 @@ impl Timeline {
     /// Acknowledgements of the far end waited in a queue from `begin` to `end`.
     /// They are then as even as those of data from a full link.
     pub(super) fn return_queued(&mut self, begin: Instant, end: Instant) {
-        match self.return_queues.back_mut() {
-            Some((_, until)) if begin <= *until => *until = end.max(*until),
-            _ => self.return_queues.push_back((begin, end)),
-        }
+        self.pieces.return_queued(begin, end);
     }
 
     /// The path carried packets of other connections from `begin` to `end`, in the direction of the
@@ -306,7 +132,7 @@ impl Timeline {
     /// The capture lacks the handshake, and with it the round trip of the empty path, the MSS and
     /// the window scale: all gets low confidence.
     pub(super) fn doubt_all(&mut self) {
-        self.incomplete = true;
+        self.pieces.is_incomplete = true;
     }
 
     /// Changes the pending time from `begin` to `end`; `changed` leaves what it returns none for.
@@ -512,7 +338,7 @@ impl Timeline {
     /// Decides what is pending by the evidence so far.
     pub(super) fn decide_pending(&mut self) {
         for slice in &mut self.pending {
-            let (cause, confidence) = assumed(slice.label);
+            let (cause, confidence) = slice.label.assumed();
             slice.label = Label::Known(cause, confidence);
         }
     }
@@ -524,7 +350,7 @@ impl Timeline {
             let Some(front) = self.pending.front() else { return };
             let (cause, confidence) = match front.label {
                 Label::Known(cause, confidence) if full || front.end.time <= until => (cause, confidence),
-                label if full => assumed(label),
+                label if full => label.assumed(),
                 _ => return,
             };
             // The last slice may still be relabelled: it ends now.
@@ -532,178 +358,22 @@ impl Timeline {
                 return;
             }
             let slice = self.pending.pop_front().expect("there is a front");
-            self.emit(slice, cause, confidence, settled);
+            self.pieces.add(slice, cause, confidence, settled);
         }
     }
 
     /// Returns all unused memory.
     pub(super) fn shrink_to_fit(&mut self) {
         self.pending.shrink_to_fit();
-        self.return_queues.shrink_to_fit();
+        self.pieces.shrink_to_fit();
     }
 
     /// Emits all pieces.
     pub(super) fn finish(&mut self, settled: &mut impl FnMut(&Piece)) {
         while let Some(slice) = self.pending.pop_front() {
-            let (cause, confidence) = match slice.label {
-                Label::Known(cause, confidence) => (cause, confidence),
-                label => assumed(label),
-            };
-            self.emit(slice, cause, confidence, settled);
+            let (cause, confidence) = slice.label.assumed();
+            self.pieces.add(slice, cause, confidence, settled);
         }
-        if let Some(piece) = self.open.take() {
-            settled(&piece);
-        }
-    }
-
-    /// Emits a slice. Where the acknowledgements of its data queued, their link was full.
-    fn emit(&mut self, mut slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
-        while self.return_queues.front().is_some_and(|(_, until)| *until <= slice.begin.time) {
-            self.return_queues.pop_front();
-        }
-        let mut next = 0;
-        while slice.filled == Some(View::Sender)
-            && let Some(&(begin, end)) = self.return_queues.get(next)
-            && begin < slice.end.time
-        {
-            let before = Stamp { time: begin.max(slice.begin.time), frame: slice.begin.frame };
-            let after = Stamp { time: end.min(slice.end.time), frame: slice.end.frame };
-            if slice.begin.time < before.time {
-                self.emit_part(slice.part(slice.begin, before, slice.label), cause, confidence, settled);
-            }
-            let queued = Slice { filled: Some(View::Receiver), ..slice.part(before, after, slice.label) };
-            self.emit_part(queued, cause, confidence, settled);
-            if after.time >= slice.end.time {
-                return;
-            }
-            slice = slice.part(Stamp { frame: slice.begin.frame, ..after }, slice.end, slice.label);
-            next += 1;
-        }
-        self.emit_part(slice, cause, confidence, settled);
-    }
-
-    fn emit_part(&mut self, slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
-        let (cause, confidence) = match slice.delayed {
-            Some(what) if what.delays(cause) => (Cause::Radio, Confidence::High),
-            _ => (cause, confidence),
-        };
-        let full_by =
-            slice.filled.filter(|_| cause.is_full_link()).map(|view| view.sender(self.near.unwrap_or(End::Server)));
-        let confidence = if self.incomplete { Confidence::Low } else { confidence.min(slice.most) };
-        match &mut self.open {
-            Some(open) if open.cause == cause && open.confidence == confidence && open.full_by == full_by => {
-                (open.end, open.last_frame) = (slice.end.time, slice.end.frame);
-                open.delivered.iter_mut().zip(slice.delivered).for_each(|(sum, bytes)| *sum += u64::from(bytes));
-            }
-            open => {
-                let piece = Piece {
-                    cause,
-                    confidence,
-                    full_by,
-                    begin: slice.begin.time,
-                    end: slice.end.time,
-                    first_frame: slice.begin.frame,
-                    last_frame: slice.end.frame,
-                    delivered: slice.delivered.map(u64::from),
-                };
-                if let Some(before) = open.replace(piece) {
-                    settled(&before);
-                }
-            }
-        }
-    }
-}
-
-/// Adds bytes to sums, by the end that sent them.
-fn add(sums: &mut [u32; 2], bytes: [u32; 2]) {
-    sums.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
-}
-
-/// Whether a sender that is limited so waits for acknowledgements.
-const fn is_clocked(cause: Cause) -> bool {
-    matches!(cause, Cause::SlowStart | Cause::CongestionWindow | Cause::Recovery | Cause::Sender)
-}
-
-/// The cause of a slice for which no evidence came.
-fn assumed(label: Label) -> (Cause, Confidence) {
-    let cause = match label {
-        Label::Known(cause, confidence) => return (cause, confidence),
-        Label::Latency(_, confidence) => return (Cause::Latency, confidence),
-        Label::Limited(limit, _) => limit.cause().0,
-        Label::AcknowledgementGap | Label::SuspectedGap(_) => Cause::Radio,
-    };
-    (cause, Confidence::Low)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(millis: u64) -> Stamp {
-        Stamp { time: Instant::from_nanos(millis * 1_000_000), frame: millis }
-    }
-
-    /// With captures of both ends the link of the data is known to be free.
-    #[test]
-    fn data_of_the_other_end_in_front_of_the_acknowledgements_fills_the_link() {
-        let causes = |limit: Limit, is_decided: bool| {
-            let mut timeline = Timeline::default();
-            timeline.push(at(0), at(300), Label::Limited(limit, 2), [0; 2]);
-            timeline.push(at(300), at(310), Label::Known(Cause::Application, Confidence::High), [0; 2]);
-            let free = |timeline: &mut Timeline| {
-                timeline.set_load(at(300).time, Load::Free, Limit::SlowStart, View::Sender);
-            };
-            if is_decided {
-                free(&mut timeline);
-            }
-            timeline.set_load(at(100).time, Load::Free, Limit::SlowStart, View::Receiver);
-            for until in [150, 200] {
-                timeline.set_load(at(until).time, Load::Queueing, Limit::SlowStart, View::Receiver);
-            }
-            free(&mut timeline);
-            let mut pieces = Vec::new();
-            timeline.finish(&mut |piece| pieces.push((piece.cause, piece.end.as_nanos() / 1_000_000)));
-            pieces
-        };
-        let application = (Cause::Application, 310);
-        let own = causes(Limit::OwnWindowUndecided, false);
-        assert_eq!(own, [(Cause::SlowStart, 100), (Cause::Queueing, 200), (Cause::SlowStart, 300), application]);
-        assert_eq!(causes(Limit::OwnWindowUndecided, true), own);
-        // Acknowledgements do not open a window that the receiver closes.
-        assert_eq!(causes(Limit::ReceiveWindow, false), [(Cause::ReceiveWindow, 300), application]);
-    }
-
-    fn cause_behind_others(label: Label, what: Waiting) -> Cause {
-        let mut timeline = Timeline::default();
-        timeline.push(at(0), at(100), label, [0; 2]);
-        timeline.behind_others(at(0).time, at(100).time, what);
-        timeline.set_load(at(100).time, Load::Free, Limit::SlowStart, View::Sender);
-        let mut causes = Vec::new();
-        timeline.finish(&mut |piece| causes.push(piece.cause));
-        let [cause] = causes[..] else { panic!("{causes:?}") };
-        cause
-    }
-
-    #[test]
-    fn only_a_sender_that_waits_for_packets_waits_behind_others() {
-        use Waiting::{Acknowledgement, Data};
-        for what in [Acknowledgement, Data] {
-            for limit in [Limit::OwnWindowUndecided, Limit::SlowStart, Limit::CongestionWindow, Limit::Recovery] {
-                assert_eq!(cause_behind_others(Label::Limited(limit, 2), what), Cause::Sharing);
-            }
-            for limit in [Limit::ReceiveWindow, Limit::ClosedWindow] {
-                assert_eq!(cause_behind_others(Label::Limited(limit, 2), what), Cause::ReceiveWindow);
-            }
-        }
-        let application = Label::Limited(Limit::Application, 2);
-        assert_eq!(cause_behind_others(application, Acknowledgement), Cause::Application);
-        assert_eq!(cause_behind_others(application, Data), Cause::Sharing);
-    }
-
-    #[test]
-    fn no_packet_waits_behind_others_in_a_gap_of_the_radio() {
-        for what in [Waiting::Acknowledgement, Waiting::Data] {
-            assert_eq!(cause_behind_others(Label::AcknowledgementGap, what), Cause::Radio);
-        }
+        self.pieces.finish(settled);
     }
 }

@@ -1,0 +1,141 @@
+//! What is known of the cause of a slice of time.
+
+use airpath_observe::End;
+
+use crate::causes::link_load::Load;
+use crate::causes::{Cause, Confidence};
+
+/// The label of a slice of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::causes) enum Label {
+    /// The cause is final.
+    Known(Cause, Confidence),
+    /// The limit of the sender in a round, unless the link turns out to be full.
+    Limited(Limit, u32),
+    /// The radio log has a gap in the direction of the acknowledgements; data may get through.
+    AcknowledgementGap,
+    /// A suspected gap of the link; and its load otherwise, once that is known.
+    SuspectedGap(Option<Load>),
+    /// The last flight so far of the data of a view was in transit. If the same end sends next, its
+    /// application had no data meanwhile.
+    Latency(View, Confidence),
+}
+
+impl Label {
+    /// Whether evidence about the link can still change the cause.
+    pub(in crate::causes) const fn is_open(self) -> bool {
+        !matches!(self, Self::Known(..) | Self::Latency(..))
+    }
+
+    /// Whether no data was sent, as far as is known.
+    pub(in crate::causes) const fn is_idle(self) -> bool {
+        matches!(self, Self::Known(Cause::Application | Cause::Latency, _) | Self::Latency(..))
+    }
+
+    /// The cause if no further evidence comes.
+    pub(super) const fn assumed(self) -> (Cause, Confidence) {
+        match self {
+            Self::Known(cause, confidence) => (cause, confidence),
+            Self::Latency(_, confidence) => (Cause::Latency, confidence),
+            Self::Limited(limit, _) => (limit.cause().0, Confidence::Low),
+            Self::AcknowledgementGap | Self::SuspectedGap(_) => (Cause::Radio, Confidence::Low),
+        }
+    }
+}
+
+/// What limits a sender that has data outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::causes) enum Limit {
+    /// The application.
+    Application,
+    /// All data so far is sent, and the last flight is in transit: whether the application has no
+    /// data, or waits for the other end, is not decided yet.
+    LastFlight,
+    /// The last flight was in transit before the other end sent data.
+    Latency,
+    /// The receive window, with data outstanding that may fill the link.
+    ReceiveWindow,
+    /// The receive window, with nothing outstanding.
+    ClosedWindow,
+    /// The sender's own window; slow start or congestion window is not decided yet.
+    OwnWindowUndecided,
+    /// The sender's own window, in slow start.
+    SlowStart,
+    /// The sender's own window, after slow start.
+    CongestionWindow,
+    /// Loss recovery.
+    Recovery,
+    /// The sender of a QUIC flow: what limits it is encrypted.
+    Sender,
+}
+
+impl Limit {
+    /// The sender's own window, in slow start or after it.
+    pub(in crate::causes) const fn own_window(slow_start_over: bool) -> Self {
+        if slow_start_over { Self::CongestionWindow } else { Self::SlowStart }
+    }
+
+    pub(in crate::causes) const fn cause(self) -> (Cause, Confidence) {
+        match self {
+            Self::Application => (Cause::Application, Confidence::Medium),
+            Self::LastFlight | Self::Latency => (Cause::Latency, Confidence::Medium),
+            Self::ReceiveWindow => (Cause::ReceiveWindow, Confidence::Medium),
+            Self::ClosedWindow => (Cause::ReceiveWindow, Confidence::High),
+            Self::OwnWindowUndecided | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
+            Self::SlowStart => (Cause::SlowStart, Confidence::Medium),
+            Self::Sender => (Cause::Sender, Confidence::Medium),
+            // That the link was not full meanwhile is inferred.
+            Self::Recovery => (Cause::Recovery, Confidence::Medium),
+        }
+    }
+}
+
+/// The packets that waited behind those of other connections, or for the radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::causes) enum Waiting {
+    /// Acknowledgements only: a sender that waits for them is delayed.
+    Acknowledgement,
+    /// Data, with the acknowledgement in it: so is an application that waits for a response.
+    Data,
+}
+
+impl Waiting {
+    /// Whether this wait is the cause, and not the limit of the sender.
+    pub(super) const fn delays(self, limit: Cause) -> bool {
+        is_clocked(limit) || matches!((self, limit), (Self::Data, Cause::Application | Cause::Latency))
+    }
+}
+
+/// The view that labels a slice. Rounds of the sender's view have even numbers, and those of the
+/// receiver's view odd ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::causes) enum View {
+    Sender,
+    Receiver,
+}
+
+impl View {
+    pub(in crate::causes) const fn of(round: u32) -> Self {
+        if round.is_multiple_of(2) { Self::Sender } else { Self::Receiver }
+    }
+
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::Sender => Self::Receiver,
+            Self::Receiver => Self::Sender,
+        }
+    }
+
+    /// The end that sends the data of this view, in a capture at `near`.
+    pub(super) const fn sender(self, near: End) -> End {
+        match self {
+            Self::Sender => near,
+            Self::Receiver => near.other(),
+        }
+    }
+}
+
+/// Whether a sender that is limited so waits for acknowledgements.
+pub(super) const fn is_clocked(cause: Cause) -> bool {
+    matches!(cause, Cause::SlowStart | Cause::CongestionWindow | Cause::Recovery | Cause::Sender)
+}
