@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Line, NothingToDrawError, Results, drawn, lines
+from airpath.plot.selection import Drawn, Line, NothingToDrawError, Results, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter, steps
@@ -47,13 +47,9 @@ def window(results: Results, flow: int | None = None, *, repetition: int | None 
         NotLoggedError: A run did not log the `tcp` table.
         NothingToDrawError: There is no transfer over TCP, or the senders are real programs.
     """
-    runs = drawn(results, repetition)
-    chosen, notes = lines(runs, flow)
+    runs, chosen, notes, states = _senders(results, flow, repetition)
     thinner = Thinner(bins)
-    states = [_states(line) for line in chosen]
     columns = ["congestion_window", "outstanding"] if len(chosen) == 1 else ["congestion_window"]
-    if all(state.height == 0 for state in states):
-        raise NothingToDrawError("the senders' windows are unknown: a real program does not report them")
     highest = max(largest(state[column]) for state in states for column in columns)
     scale, unit = bytes_unit(highest)
     figure = blank(320, y_title=f"window ({unit})", span=max(run.span for run in runs))
@@ -87,11 +83,7 @@ def outstanding(
         NotLoggedError: A run did not log the `tcp` table.
         NothingToDrawError: There is no transfer over TCP, or the senders are real programs.
     """
-    runs = drawn(results, repetition)
-    chosen, notes = lines(runs, flow)
-    states = [_states(line) for line in chosen]
-    if all(state.height == 0 for state in states):
-        raise NothingToDrawError("the senders' outstanding data are unknown: a real program does not report them")
+    runs, chosen, notes, states = _senders(results, flow, repetition)
     highest = max(largest(state["outstanding"]) for state in states)
     scale, unit = bytes_unit(highest)
     figure = blank(300, y_title=f"outstanding data ({unit})", span=max(run.span for run in runs))
@@ -105,6 +97,20 @@ def outstanding(
     figure.update_layout(showlegend=len(chosen) > 1)
     alt = f"Outstanding data over time: {'; '.join(words)}."
     return captioned(figure, Caption("Outstanding data", _READ_OUTSTANDING, alt, notes + thinner.notes()))
+
+
+def _senders(
+    results: Results, flow: int | None, repetition: int | None
+) -> tuple[list[Drawn], list[Line], list[str], list[pl.DataFrame]]:
+    """Return the runs, their chosen transfers with notes, and the states of each sender."""
+    runs = drawn(results, repetition)
+    chosen, notes = lines(runs, flow)
+    states = [_states(line) for line in chosen]
+    if all(state.height == 0 for state in states):
+        raise NothingToDrawError(
+            "the senders' windows and outstanding data are unknown: a real program does not report them"
+        )
+    return runs, chosen, notes, states
 
 
 def _one(

@@ -75,9 +75,8 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
     explained: set[str] = set()
     # A connection of few segments has a line in the table. A figure of it shows no more.
     large = [flow for flow in flows if flow["segments"] >= _FEWEST] or flows[:1]
-    drawn = [_connection(trace, flow, explained) for flow in large[:in_full]]
     quic = quic_flows(trace)
-    drawn += [_quic_flow(trace, flow, explained) for flow in quic[:in_full]]
+    drawn = [_connection(trace, flow, explained) for flow in [*large[:in_full], *quic[:in_full]]]
     alone = len(flows) + len(quic) == len(drawn) == 1
     files = (summary(trace.reading, len(flows), len(quic)), clock(trace.reading).rstrip("."))
     return render(
@@ -97,41 +96,30 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
 
 
 def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
-    """Return a connection for the page.
+    """Return a connection or a QUIC flow for the page.
 
     The explanation of a figure is shown once per page: `explained` has those shown before, and is
     extended.
     """
     view = FlowView.of(trace, flow)
-    group = f"connection-{flow['connection']}"
-    made = _grouped(_over_time(view, trace), group, explained)
-    return Connection(
-        group,
-        "Connection",
-        view.name,
-        " ".join(sentences(trace, flow)),
-        _stalls(trace.stalls.filter(connection=flow["connection"]), flow),
-        [each for each in made if isinstance(each, Figure)],
-        [each for each in made if isinstance(each, Missing)],
-        _directions(trace, flow),
-    )
-
-
-def _quic_flow(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
-    """Return a QUIC flow for the page; see `_connection`."""
-    view = FlowView.outline(trace, flow)
-    group = f"quic-{flow['quic']}"
-    drawings = [figure(lambda: figures.cause_bar(view), "Where the time went", time=True), *_radio_log(view, trace)]
+    if "quic" in flow:
+        kind, group, own = "QUIC flow", f"quic-{flow['quic']}", {"quic": flow["quic"]}
+        drawings = [figure(lambda: figures.cause_bar(view), "Where the time went", time=True), *_radio_log(view, trace)]
+        words, table = of_quic(trace, flow), figures_table(flow)
+    else:
+        number = flow["connection"]
+        kind, group, own = "Connection", f"connection-{number}", {"connection": number}
+        drawings, words, table = _over_time(view, trace), sentences(trace, flow), _directions(trace, flow)
     made = _grouped(drawings, group, explained)
     return Connection(
         group,
-        "QUIC flow",
+        kind,
         view.name,
-        " ".join(of_quic(trace, flow)),
-        _stalls(trace.stalls.filter(quic=flow["quic"]), flow),
+        " ".join(words),
+        _stalls(trace.stalls.filter(**own), flow),
         [each for each in made if isinstance(each, Figure)],
         [each for each in made if isinstance(each, Missing)],
-        figures_table(flow),
+        table,
     )
 
 
