@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from airpath.plot import NothingToDrawError, caption_of
-from airpath.study.definition import Study, load_study, read_study
+from airpath.study.definition import Study, load_study
 from airpath.study.errors import StudyError
 from airpath.study.published_figures import PublishedFigure, draw
+from support.small_study import read_small_study
 
 STUDIES = ["gsm-csd", "gprs-la", "gprs-proxy", "umts-live", "hsdpa-sim"]
 
@@ -103,32 +104,7 @@ def test_published_values_stand_over_the_bars_of_their_series() -> None:
     ],
 )
 def test_figures_that_make_no_sense_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    source = load_study("umts-live").experiments[0].cases[0].scenario
-    (tmp_path / "ping.toml").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
     lines = {"metrics": '["ping-loss"]', "experiments": '["ping"]'}
     figure = "\n".join(f"{key} = {value}" for key, value in lines.items() if key not in text)
-    study = f"""
-        format = 2
-        id = "a"
-        title = "A"
-        seed = 1
-        repeat = 2
-        tolerance.ping-loss.relative = 0.1
-        tolerance.ping-deviation.relative = 0.1
-        tolerance.relative-ping-deviation.relative = 0.1
-        axis.mtu."128".set = {{}}
-        [[experiment]]
-        name = "ping"
-        text = ""
-        scenario = "ping.toml"
-        axes.mtu = ["128"]
-        metrics = ["ping-loss", "ping-deviation", "relative-ping-deviation"]
-        [[figure]]
-        label = "Figure 1"
-        text = "Loss"
-        {figure}
-        {text}
-    """
-    (tmp_path / "study.toml").write_text(study, encoding="utf-8")
     with pytest.raises(StudyError, match=message):
-        read_study(tmp_path)
+        read_small_study(tmp_path, f'[[figure]]\nlabel = "Figure 1"\ntext = "Loss"\n{figure}\n{text}\n')

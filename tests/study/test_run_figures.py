@@ -8,12 +8,13 @@ import pytest
 
 from airpath.plot import NothingToDrawError, caption_of
 from airpath.study import run_figure
-from airpath.study.definition import load_study, read_study
+from airpath.study.definition import load_study
 from airpath.study.errors import StudyError
 from airpath.study.report import Details, page
 from airpath.study.run_events import EVENTS, Interval, gap_and_delay
 from airpath.study.run_figure import RunFigure
 from airpath.study.run_plots import KINDS
+from support.small_study import read_small_study
 
 STUDIES = ["gprs-la", "gprs-proxy", "umts-live"]
 FIGURES = [(name, figure) for name in STUDIES for figure in load_study(name).run_figures]
@@ -185,29 +186,7 @@ ARRIVALS = 'kind = "arrivals"\n'
     ],
 )
 def test_figures_of_runs_that_make_no_sense_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    source = load_study("umts-live").experiments[0].cases[0].scenario
-    (tmp_path / "ping.toml").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
-    study = f"""
-format = 2
-id = "a"
-title = "A"
-seed = 1
-repeat = 2
-tolerance.ping-loss.relative = 0.1
-axis.mtu."128".set = {{}}
-[[experiment]]
-name = "ping"
-text = ""
-scenario = "ping.toml"
-axes.mtu = ["128"]
-metrics = ["ping-loss"]
-[[run_figure]]
-label = "Figure 1"
-text = "Arrivals"
-{text}
-"""
-    (tmp_path / "study.toml").write_text(study, encoding="utf-8")
     with pytest.raises(StudyError, match=message) as refused:
-        read_study(tmp_path)
+        read_small_study(tmp_path, f'[[run_figure]]\nlabel = "Figure 1"\ntext = "Arrivals"\n{text}\n')
     assert "study.toml" in str(refused.value)
     assert "run_figure 'Figure 1'" in str(refused.value)
