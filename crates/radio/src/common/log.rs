@@ -1,15 +1,20 @@
 //! The radio log of a mobile of UMTS, HSDPA or LTE: its state tracks; only changes are reported.
 
-use airpath_core::{Aspect, Context, Direction, Instant, LinkState, ModeState, StateEvent, StateValue, UserId};
+use airpath_core::{
+    Aspect, Classes, Context, Direction, Instant, LinkState, ModeState, StateEvent, StateValue, UserId,
+};
 
 use crate::conditions::Sample;
 
-/// The state tracks of one mobile: the value that was reported last of each aspect, of the mobile
-/// and of each direction.
+/// The value that was reported last of each aspect, of the mobile and of each direction.
+type Reported = [[Option<(Instant, StateValue)>; 3]; Aspect::ALL.len()];
+
+/// The state tracks of one mobile.
 #[derive(Clone, Debug)]
 pub struct Tracks {
     user: UserId,
-    reported: [[Option<(Instant, StateValue)>; 3]; Aspect::ALL.len()],
+    /// `None` before the first report: without a log a mobile has no memory for it.
+    reported: Option<Box<Reported>>,
     /// When the reported mode ends.
     mode_until: Option<Instant>,
 }
@@ -17,15 +22,21 @@ pub struct Tracks {
 impl Tracks {
     /// Tracks that have reported nothing.
     pub const fn new(user: UserId) -> Self {
-        Self { user, reported: [[None; 3]; Aspect::ALL.len()], mode_until: None }
+        Self { user, reported: None, mode_until: None }
     }
 
     /// Reports all values again when they are known.
-    pub const fn forget(&mut self) {
-        self.reported = [[None; 3]; Aspect::ALL.len()];
+    pub fn forget(&mut self) {
+        self.reported = None;
     }
 
-    /// Reports the value of an aspect if it has changed. Times of one aspect never decrease.
+    /// The value that was reported last of an aspect of the mobile.
+    fn last(&self, aspect: Aspect) -> Option<StateValue> {
+        self.reported.as_ref()?[aspect as usize][0].map(|(_, value)| value)
+    }
+
+    /// Reports the value of an aspect if it has changed and the log wants states. Times of one aspect
+    /// never decrease.
     pub fn report(
         &mut self,
         time: Instant,
@@ -34,7 +45,11 @@ impl Tracks {
         value: StateValue,
         cx: &mut Context<'_>,
     ) {
-        let reported = &mut self.reported[aspect as usize][direction.map_or(0, |direction| 1 + direction as usize)];
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        let reported = &mut self.reported.get_or_insert_default()[aspect as usize]
+            [direction.map_or(0, |direction| 1 + direction as usize)];
         let time = match reported {
             Some((_, last)) if *last == value => return,
             Some((last, _)) => time.max(*last),
@@ -53,7 +68,7 @@ impl Tracks {
     /// Whether the link is stalled, while it is up.
     pub fn stalled(&mut self, at: Instant, is_stalled: bool, cx: &mut Context<'_>) {
         let state = if is_stalled { LinkState::Stalled } else { LinkState::Connected };
-        let reported = self.reported[Aspect::Link as usize][0].map(|(_, value)| value);
+        let reported = self.last(Aspect::Link);
         if [LinkState::Connected, LinkState::Stalled].into_iter().any(|up| reported == Some(up.into())) {
             self.link(at, state, cx);
         }
@@ -83,7 +98,7 @@ impl Tracks {
             ended => self.mode(ended.unwrap_or(now), ModeState::Connected, None, cx),
         }
         let stalled = Some(LinkState::Stalled.into());
-        if !is_resetting && self.reported[Aspect::Link as usize][0].map(|(_, value)| value) != stalled {
+        if !is_resetting && self.last(Aspect::Link) != stalled {
             self.link(now, LinkState::Connected, cx);
         }
     }
