@@ -12,8 +12,17 @@ fn pattern(name: &str) -> SlotPattern {
     match name {
         "FDD-15kHz" => SlotPattern::fdd(Span::from_millis(1)),
         "FDD-30kHz" => SlotPattern::fdd(Span::from_micros(500)),
-        name => tdd::named(name).expect("a pattern").pattern(),
+        name => without_data_in_short_slots(tdd::named(name).expect("a pattern")),
     }
+}
+
+/// In the enumeration an S slot carries data from 8 downlink symbols on.
+fn without_data_in_short_slots(named: &tdd::Named) -> SlotPattern {
+    let mut periods = named.periods.clone();
+    for period in periods.iter_mut().filter(|period| period.downlink_symbols < 8) {
+        period.downlink_symbols = 0;
+    }
+    tdd::pattern(named.numerology, &periods).expect("sound")
 }
 
 /// Least, mean and largest of delays in slots, as milliseconds.

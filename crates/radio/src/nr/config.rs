@@ -111,7 +111,7 @@ pub struct Tdd {
     /// The slots of one or two patterns, such as `DDDSU`: D downlink, U uplink, S special. Their
     /// duration divides 20 ms (TS 38.213 §11.1).
     pub pattern: String,
-    /// Symbols of a special slot towards the mobiles: 0 to 13. It carries data from 8 on; feedback
+    /// Symbols of a special slot towards the mobiles: 0 to 13. It carries data from 5 on; feedback
     /// and requests of the mobiles use U slots. Default: 0.
     #[serde(default)]
     pub special_downlink: u8,

@@ -8,9 +8,9 @@ use super::tables::Numerology;
 use crate::common::csv::{rows, value};
 use crate::common::slots::{SYMBOLS, Slot, SlotError, SlotPattern};
 
-/// Downlink symbols from which on a special slot carries PDSCH. A choice: TS 38.214 Table 5.1.2.1-1
-/// permits three after the control symbols, and srsRAN_Project and OpenAirInterface use such slots.
-pub const LEAST_DOWNLINK: u8 = 8;
+/// Downlink symbols from which on a special slot carries PDSCH: two of PDCCH and the least three of
+/// PDSCH (TS 38.214 Table 5.1.2.1-1, mapping type A).
+pub const LEAST_DOWNLINK: u8 = 5;
 
 /// One period of a pattern: downlink from its begin, uplink to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +51,12 @@ pub enum PatternError {
 }
 
 /// The slots of one or two periods that follow each other. A special slot carries downlink data
-/// from
-/// `least_downlink` symbols on, usually [`LEAST_DOWNLINK`].
+/// from [`LEAST_DOWNLINK`] symbols on.
 ///
 /// # Errors
 /// If a period is not a whole number of slots, its slots do not fit into it, or none of all slots
 /// carries downlink or uplink data.
-pub fn pattern(numerology: Numerology, periods: &[Period], least_downlink: u8) -> Result<SlotPattern, PatternError> {
+pub fn pattern(numerology: Numerology, periods: &[Period]) -> Result<SlotPattern, PatternError> {
     let slot = numerology.slot();
     let mut all = Vec::new();
     for period in periods {
@@ -85,7 +84,7 @@ pub fn pattern(numerology: Numerology, periods: &[Period], least_downlink: u8) -
         };
         all.extend((0..slots).map(of));
     }
-    Ok(SlotPattern::tdd(slot, all, least_downlink)?)
+    Ok(SlotPattern::tdd(slot, all, LEAST_DOWNLINK)?)
 }
 
 /// A pattern of a network or of a program.
@@ -132,7 +131,7 @@ static NAMED: LazyLock<Vec<Named>> = LazyLock::new(|| {
 impl Named {
     /// Its slots.
     pub fn pattern(&self) -> SlotPattern {
-        pattern(self.numerology, &self.periods, LEAST_DOWNLINK).expect("the shipped patterns are sound")
+        pattern(self.numerology, &self.periods).expect("the shipped patterns are sound")
     }
 }
 
@@ -184,11 +183,11 @@ mod tests {
             uplink_slots,
             uplink_symbols,
         };
-        let error = |period| pattern(mu, &[period], 8).expect_err("refused").to_string();
+        let error = |period| pattern(mu, &[period]).expect_err("refused").to_string();
         assert!(error(period("2.3 ms", 3, 1, 0, 0)).contains("not a whole number of slots of 500 us"));
         assert!(error(period("2.5 ms", 3, 2, 10, 0)).contains("more than the 5 slots"));
         assert!(error(period("2.5 ms", 5, 0, 0, 0)).contains("no slot is a U slot"));
-        assert!(error(period("2.5 ms", 0, 4, 6, 0)).contains("8 downlink symbols"));
+        assert!(error(period("2.5 ms", 0, 4, 4, 0)).contains("5 downlink symbols"));
         assert!(error(period("2.5 ms", 3, 1, 10, 6)).contains("at most 14"));
     }
 }

@@ -7,7 +7,7 @@ use crate::common::slots::{Occasions, Offsets, SYMBOLS, SlotPattern, Timeline};
 use crate::enumeration::Enumeration;
 use crate::error::{ValueError, above_zero, at_most, between, range, within_an_hour};
 use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
-use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
+use crate::nr::tdd::{self, Period};
 use crate::ofdma::ConfigError;
 use crate::ofdma::config::{
     Background, Duplex, RlcTimers, UplinkModulation, Values, carriers, milliseconds, outer_loop, pdcp,
@@ -304,9 +304,9 @@ impl Tdd {
         if self.special_downlink > 0 && !self.pattern.contains('S') {
             return Err(range("cell.tdd", "special_downlink", "0, or left out: the pattern has no S slot"));
         }
-        match tdd::pattern(numerology, &periods, LEAST_DOWNLINK) {
+        match tdd::pattern(numerology, &periods) {
             Ok(pattern) => Ok(pattern),
-            Err(_) => refused("a pattern with a D slot, or an S slot with 8 downlink symbols: data need one"),
+            Err(_) => refused("a pattern with a D slot, or an S slot with 5 downlink symbols: data need one"),
         }
     }
 
