@@ -227,6 +227,13 @@ pub trait CongestionControl: fmt::Debug + Send {
         let _ = sample;
     }
 
+    /// Reductions of the window for marks so far, of a controller that decides about them in
+    /// [`Self::on_rate_sample`]. It receives no [`Signal::Mark`], and a loss after a mark is a
+    /// [`Signal::Loss`] as any other.
+    fn mark_reductions(&self) -> Option<u64> {
+        None
+    }
+
     /// A segment was marked as lost. Only for controllers that take over; before the
     /// [`Self::on_rate_sample`] of the acknowledgement that shows it, or of the next one.
     fn on_segment_lost(&mut self, now: Instant, lost: &LostSegment) {
@@ -428,6 +435,10 @@ impl CongestionControl for Controller {
     }
     fn on_rate_sample(&mut self, sample: &RateSample) {
         each!(self, controller => controller.on_rate_sample(sample));
+    }
+    #[inline]
+    fn mark_reductions(&self) -> Option<u64> {
+        each!(self, controller => controller.mark_reductions())
     }
     fn on_segment_lost(&mut self, now: Instant, lost: &LostSegment) {
         each!(self, controller => controller.on_segment_lost(now, lost));

@@ -6,12 +6,16 @@
 //!
 //! - The share of marked segments is averaged with a gain of 1/16 once per round trip. Before the
 //!   first mark there is no average; that mark halves the window and ends slow start.
-//! - A mark reduces the window by half of the average, once per round trip.
+//! - A mark reduces the window by half of the average, if a round trip has passed since the last
+//!   reduction (§2.4.2 of the draft).
 //! - Each segment that is acknowledged without a mark adds 1/window segments, also while the window
 //!   is being reduced.
 //! - Below a round trip of 25 ms, a flow grows, averages and reduces as one of 25 ms, from the
-//!   fourth round trip after slow start on.
+//!   fourth round trip after slow start on (virtual round trip, §2.4.4 of the draft).
 //! - A loss halves the window; it does not grow until the losses are repaired.
+//! - As in UDP Prague of the same authors, every mark is considered. The reference for Linux
+//!   considers one per round trip, and skips it if 25 ms have not passed: at a round trip of 20 ms
+//!   it reduces every 40 ms.
 //! - Segments are paced at the window per round trip, in bursts of at most 1/4096 s.
 //!
 //! Departures: the window is at least two segments. The reference then paces at a lower rate and
@@ -55,8 +59,10 @@ pub struct Prague {
     /// Whether the congestion window limited the sender at the last acknowledgement.
     limited: bool,
     round: Round,
-    /// Time of the last reduction for a mark.
-    reduced_at: Instant,
+    /// The last reduction for a mark.
+    reduction: Option<Reduction>,
+    /// Reductions for marks.
+    reductions: u64,
     smoothed: Option<Span>,
     rate: Option<Bitrate>,
     before: Option<Before>,
@@ -72,6 +78,15 @@ struct Round {
     began: Instant,
     acknowledged: u64,
     marked: u64,
+}
+
+/// A reduction for a mark.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Reduction {
+    at: Instant,
+    /// Segments delivered until then: the acknowledgement of a segment that was sent later ends the
+    /// round trip.
+    delivered: u64,
 }
 
 /// The state before the last episode of losses.
@@ -95,7 +110,8 @@ impl Prague {
             in_loss: false,
             limited: true,
             round: Round::default(),
-            reduced_at: Instant::ZERO,
+            reduction: None,
+            reductions: 0,
             smoothed: None,
             rate: None,
             before: None,
@@ -136,11 +152,29 @@ impl Prague {
         }
     }
 
+    /// Whether a mark reduces the window: a round trip has passed since the last reduction, and a
+    /// virtual one.
+    fn is_due(&self, sample: &RateSample) -> bool {
+        let Some(reduction) = self.reduction else { return true };
+        let virtual_round_trip = self.smoothed.map_or(TARGET, |smoothed| smoothed.max(TARGET));
+        shows_sent_after(sample, reduction.delivered)
+            && (!self.is_scaled() || sample.now.since(reduction.at) >= virtual_round_trip)
+    }
+
+    /// Reduces the window for a mark: by half for the first one.
+    fn reduce(&mut self, sample: &RateSample) {
+        let factor = if self.marks_seen { self.share / 2.0 } else { 0.5 };
+        self.marks_seen = true;
+        self.window = (self.window * (1.0 - factor)).max(LEAST);
+        self.threshold = Some(self.window);
+        self.reduction = Some(Reduction { at: sample.now, delivered: sample.total_delivered });
+        self.reductions += 1;
+    }
+
     /// At the end of a round trip: averages the share of marks.
     fn average(&mut self, sample: &RateSample) {
         let now = sample.now;
-        let ends = sample.delivered.is_some() && sample.prior_delivered >= self.round.end;
-        if !ends || (self.is_scaled() && now.since(self.round.began) < TARGET) {
+        if !shows_sent_after(sample, self.round.end) || (self.is_scaled() && now.since(self.round.began) < TARGET) {
             return;
         }
         if self.marks_seen {
@@ -161,6 +195,11 @@ impl Prague {
         let rate = Bitrate::from_bps((bits * if doubles { 2.0 } else { 1.0 }) as u64);
         self.rate = Some(rate.max(LEAST_RATE));
     }
+}
+
+/// Whether the acknowledged segment was sent after `delivered` segments were delivered.
+const fn shows_sent_after(sample: &RateSample, delivered: u64) -> bool {
+    sample.delivered.is_some() && sample.prior_delivered >= delivered
 }
 
 impl CongestionControl for Prague {
@@ -188,10 +227,8 @@ impl CongestionControl for Prague {
         let marked = sample.marked.min(sample.acknowledged);
         self.round.acknowledged += sample.acknowledged;
         self.round.marked += marked;
-        if marked > 0 && !self.marks_seen {
-            self.marks_seen = true;
-            self.window = (self.window / 2.0).max(LEAST);
-            self.threshold = Some(self.window);
+        if marked > 0 && (!self.marks_seen || !self.in_loss && self.is_due(sample)) {
+            self.reduce(sample);
         }
         let unmarked = sample.acknowledged - marked;
         if unmarked > 0 && !self.in_loss && self.limited {
@@ -199,6 +236,10 @@ impl CongestionControl for Prague {
         }
         self.average(sample);
         self.pace(sample.in_flight);
+    }
+
+    fn mark_reductions(&self) -> Option<u64> {
+        Some(self.reductions)
     }
 
     fn on_segment_size(&mut self, size: u32) {
@@ -213,16 +254,7 @@ impl CongestionControl for Prague {
 
     fn on_congestion(&mut self, congested: &Congested) {
         match congested.signal {
-            Signal::Mark => {
-                if self.is_scaled() && congested.now.since(self.reduced_at) < TARGET {
-                    return;
-                }
-                self.reduced_at = congested.now;
-                self.window = (self.window * (1.0 - self.share / 2.0)).max(LEAST);
-                if self.marks_seen {
-                    self.threshold = Some(self.window);
-                }
-            }
+            Signal::Mark => {}
             Signal::Loss | Signal::Timeout => {
                 if !congested.again {
                     self.before = Some(Before { window: self.window, threshold: self.threshold });
@@ -265,11 +297,13 @@ mod tests {
     use super::*;
     use crate::Profile;
 
-    /// A controller with acknowledgements of one round trip each.
+    /// A controller. Its acknowledgements arrive a round trip after their segments were sent.
     struct Driver {
         prague: Prague,
         now: Instant,
         delivered: u64,
+        /// Times of the acknowledgements, and segments delivered until then.
+        acks: Vec<(Instant, u64)>,
         round_trip: Span,
     }
 
@@ -281,23 +315,17 @@ mod tests {
                 prague,
                 now: Instant::ZERO + Span::from_secs(1),
                 delivered: 0,
+                acks: Vec::new(),
                 round_trip: Span::from_millis(millis),
             }
         }
 
         /// One acknowledgement of `segments`, `marked` of them with CE.
         fn ack(&mut self, segments: u64, marked: u64) {
-            if marked > 0 {
-                self.prague.on_congestion(&Congested {
-                    now: self.now,
-                    signal: Signal::Mark,
-                    again: false,
-                    flight_size: 0,
-                    window_limit: u64::MAX,
-                });
-            }
-            let prior_delivered = self.delivered;
+            let before = self.acks.iter().rev().find(|(at, _)| *at + self.round_trip <= self.now);
+            let prior_delivered = before.map_or(0, |(_, delivered)| *delivered);
             self.delivered += segments;
+            self.acks.push((self.now, self.delivered));
             self.prague.on_rate_sample(&RateSample {
                 now: self.now,
                 total_delivered: self.delivered,
@@ -403,6 +431,30 @@ mod tests {
         }
         driver.round(1, 1);
         assert!(driver.prague.window < 60.0, "{}", driver.prague.window);
+    }
+
+    #[test]
+    fn a_reduction_does_not_wait_for_the_end_of_a_round_trip() {
+        let times = |millis| {
+            let mut driver = Driver::new(100.0, millis);
+            driver.prague.threshold = Some(50.0);
+            driver.prague.marks_seen = true;
+            driver.prague.share = 0.5;
+            driver.prague.round.count = TRANSITION;
+            let mut times = Vec::new();
+            for milli in 0..100 {
+                driver.now += Span::from_millis(1);
+                let before = driver.prague.mark_reductions();
+                driver.ack(1, 1);
+                if driver.prague.mark_reductions() > before {
+                    times.push(milli);
+                }
+            }
+            times
+        };
+        // Not every two round trips.
+        assert_eq!(times(20), [0, 25, 50, 75]);
+        assert_eq!(times(40), [0, 40, 80]);
     }
 
     #[test]

@@ -132,12 +132,13 @@ impl Sender {
             self.prr = None;
         }
         let marked = if overtaken { 0 } else { self.take_counters(ack, &delivery, advanced) };
+        let reductions = self.controller.mark_reductions();
         let responds = self.marks.capable && (ack.marked && !overtaken || marked > 0);
         if responds {
             self.restorable = false;
             // The echo for the last segment of a reduced window is still of that window: the
             // receiver sees CWR with the next one.
-            if ack.number > self.marks.until && self.phase == Phase::Open {
+            if reductions.is_none() && ack.number > self.marks.until && self.phase == Phase::Open {
                 self.on_mark(now, shared);
                 changes.marked = true;
             }
@@ -157,6 +158,12 @@ impl Sender {
         if self.scoreboard.rate.is_some() {
             let marked = if self.marks.capable { marked } else { 0 };
             self.sample_rate(now, Before { marked, ..before }, ack, (&delivery, duplicate), shared);
+            if let (Some(before), Some(after)) = (reductions, self.controller.mark_reductions())
+                && after > before
+            {
+                shared.statistics.ecn_reductions += after - before;
+                changes.marked = true;
+            }
         }
         self.settled = self.outstanding() == 0 && self.is_settled();
         changes
