@@ -45,9 +45,9 @@ impl Sink for Delays {
     }
 }
 
-/// Two downloads over a link, with the settings of TCP of each.
+/// Downloads over a link, with two settings of TCP.
 struct Shared {
-    /// Goodputs in Mbit/s from 20 s to 60 s.
+    /// Goodputs by setting in Mbit/s from 20 s to 60 s.
     goodputs: [f64; 2],
     /// 99th percentiles of the queueing delay, in milliseconds.
     delays: [f64; 2],
@@ -59,43 +59,63 @@ const CUBIC: &str = "{ congestion = \"cubic\" }";
 /// Defaults of DualPI2.
 const DEFAULTS: &str = "";
 
-/// `more`: further keys of the queue.
-fn share(rate: &str, delay: &str, more: &str, [first, second]: [&str; 2]) -> Shared {
-    let text = format!(
+/// A download with each setting.
+fn share(rate: &str, delay: &str, more: &str, settings: [&str; 2]) -> Shared {
+    share_among(1, rate, delay, more, settings)
+}
+
+/// `number` downloads with each setting, which start 100 ms after each other. `more`: further keys
+/// of the queue.
+fn share_among(number: usize, rate: &str, delay: &str, more: &str, settings: [&str; 2]) -> Shared {
+    let mut text = format!(
         "format = 1\nduration = \"60 s\"\n[bearer]\nmodel = \"wired\"\n\
          downlink = {{ rate = \"{rate}\", delay = \"{delay}\", queue = {{ discipline = \"dualpi2\", packets = 10000{more} }} }}\n\
-         uplink = {{ rate = \"{rate}\", delay = \"{delay}\" }}\n\
-         [[flow]]\nkind = \"download\"\nname = \"first\"\nbytes = \"10 GB\"\ntcp = {first}\n\
-         [[flow]]\nkind = \"download\"\nname = \"second\"\nbytes = \"10 GB\"\ntcp = {second}\n"
+         uplink = {{ rate = \"{rate}\", delay = \"{delay}\" }}\n"
     );
+    for (setting, tcp) in settings.iter().enumerate() {
+        for flow in 0..number {
+            let start = 100 * flow;
+            text += &format!(
+                "[[flow]]\nkind = \"download\"\nname = \"{setting}-{flow}\"\nstart = \"{start} ms\"\n\
+                 bytes = \"10 GB\"\ntcp = {tcp}\n"
+            );
+        }
+    }
     let mut delays = Delays::default();
     let received = |duration: &str, sink: Option<&mut dyn Sink>| {
         let sets = [("duration".to_owned(), duration.to_owned())];
         let scenario = Scenario::read(&text, "l4s.toml", Path::new(""), &sets).expect("it is valid");
         let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(sink, None);
         simulation.run(&AtomicBool::new(false));
-        [0, 1].map(|index| {
-            let Flow::Transfer(flow) = &simulation.flows()[index] else { panic!("it is a download") };
-            flow.receiver().received() as f64
+        [0, 1].map(|setting| {
+            let flows = &simulation.flows()[setting * number..][..number];
+            let received = flows.iter().map(|flow| {
+                let Flow::Transfer(flow) = flow else { panic!("it is a download") };
+                flow.receiver().received() as f64
+            });
+            received.sum::<f64>()
         })
     };
     let before = received("20 s", None);
     let after = received("60 s", Some(&mut delays));
-    let goodputs = [0, 1].map(|flow| (after[flow] - before[flow]) * 8.0 / 40e6);
-    let delays = [0, 1].map(|flow| {
-        // The link with the queue is the one whose delay varies most. The packet of either flow that
-        // was fastest did not wait.
-        let queueing = delays.seconds.iter().filter(|((_, owner), _)| *owner == flow).map(|((link, _), times)| {
+    let goodputs = [0, 1].map(|setting| (after[setting] - before[setting]) * 8.0 / 40e6);
+    let delays = [0, 1].map(|setting| {
+        // The link with the queue is the one whose delay varies most. The fastest packet did not
+        // wait.
+        let has_setting = |flow: u32| flow as usize / number == setting;
+        let queueing = delays.seconds.iter().filter(|((_, flow), _)| has_setting(*flow)).map(|((link, _), times)| {
             let mut times = times.clone();
             times.sort_by(f64::total_cmp);
-            let both = delays.seconds.range((*link, 0)..=(*link, u32::MAX)).flat_map(|(_, times)| times);
-            let least = both.copied().fold(f64::INFINITY, f64::min);
+            let all = delays.seconds.range((*link, 0)..=(*link, u32::MAX)).flat_map(|(_, times)| times);
+            let least = all.copied().fold(f64::INFINITY, f64::min);
             (times[times.len() * 99 / 100] - least) * 1e3
         });
         queueing.fold(0.0, f64::max)
     });
     let ratio = goodputs[0] / goodputs[1];
-    println!("{rate}{more}, {delay} each way: {goodputs:.2?} Mbit/s ({ratio:.2}), 99 % of queueing {delays:.2?} ms");
+    println!(
+        "{number} each, {rate}{more}, {delay} each way: {goodputs:.2?} Mbit/s ({ratio:.2}), 99 % of queueing {delays:.2?} ms"
+    );
     Shared { goodputs, delays }
 }
 
@@ -129,10 +149,19 @@ fn without_marks_of_the_step_short_round_trips_share_as_in_the_fluid_model() {
         let ratio = prague / cubic;
         // The round trip with the target of the C queue over the virtual one.
         let model = (2.0 * delay + 15.0) / f64::max(2.0 * delay, 25.0);
-        let bounds = if delay <= 5.0 { 1.0 / 1.2..1.2 } else { 1.0 / 1.6..1.6 };
+        // With longer ones the base probability varies more; docs/scenario.md.
+        let bounds = if delay <= 5.0 { 1.0 / 1.2..1.2 } else { 1.0..1.8 };
         assert!(bounds.contains(&(ratio / model)), "{delay} ms: {ratio:.2}, in the model {model:.2}");
         assert!(delays[0] <= 2.0, "{delay} ms: {delays:?} ms");
     }
+}
+
+#[test]
+fn several_flows_of_each_share_nearer_to_the_fluid_model() {
+    // The sawtooths of four CUBIC flows partly cancel. 35 ms with the C queue, 25 ms for Prague.
+    let [prague, cubic] = share_among(4, "100 Mbit/s", "10 ms", DEFAULTS, [PRAGUE, CUBIC]).goodputs;
+    let ratio = prague / cubic / 1.4;
+    assert!((1.0 / 1.2..1.2).contains(&ratio), "{ratio:.2}: {prague} and {cubic} Mbit/s");
 }
 
 #[test]
