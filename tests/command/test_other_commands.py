@@ -1,11 +1,17 @@
 """`airpath presets`, `study` and `report`, the version and completion."""
 
 import json
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import airpath
+from airpath.cli.presets import list_presets
+from airpath.preset import Figures
+from airpath.quantities import rate
 from support import ROOT, Command
 
 PRESETS = {
@@ -25,13 +31,22 @@ def test_the_version_is_the_workspaces(airpath_command: Command) -> None:
     assert airpath_command("--version").out == f"airpath {cargo['workspace']['package']['version']}\n"
 
 
-def test_presets_are_listed(airpath_command: Command) -> None:
-    # Each list simulates the figures of all bearers: one as JSON and one as a table are enough.
+def test_presets_are_listed(
+    airpath_command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     listed = {each["name"]: each for each in airpath_command("presets", "list", "--format", "json").json}
-    text = airpath_command("presets", "list", FORCE_COLOR="").out
+    # The figures of all bearers take many seconds: the table has those of the JSON.
+    known = {name: each["figures"] for name, each in listed.items() if "figures" in each}
+    module = sys.modules[Figures.__module__]  # `airpath.preset` is the function
+    monkeypatch.setattr(module, "all_figures", lambda names: {name: _figures(known.get(name)) for name in names})
+    monkeypatch.setenv("FORCE_COLOR", "")
+    list_presets()
+    text = capsys.readouterr().out
     assert listed.keys() >= PRESETS
     assert all(f"{name} " in text for name in PRESETS)
     assert "\x1b" not in text
+    gprs = next(line for line in text.splitlines() if line.startswith("gprs-4+1 "))
+    assert rate(known["gprs-4+1"]["down_bps"]) in gprs
     assert "figures" not in listed["driving"]
     for name, nominal in (("umts-dch-384", 384e3), ("hs-dsch-360", 360e3), ("wired", 100e6)):
         assert 0.85 * nominal < listed[name]["figures"]["down_bps"] < nominal
@@ -40,6 +55,11 @@ def test_presets_are_listed(airpath_command: Command) -> None:
     lte = listed["lte-10mhz"]["figures"]
     assert 0.025 < lte["round_trip_s"] < 0.035
     assert 0.27 < lte["idle_round_trip_s"] < 0.31
+
+
+def _figures(values: dict[str, float] | None) -> Figures | None:
+    names = ("round_trip_s", "idle_round_trip_s", "down_bps", "up_bps")
+    return Figures(*(values[name] for name in names)) if values else None
 
 
 def test_every_parameter_has_a_source() -> None:
