@@ -25,7 +25,7 @@ REAL_TIME = (
     "tests/pages/test_throttle.py",
     "tests/proxy/",
     "tests/study/test_two_clocks.py",
-    "tests/trace/test_causes.py",
+    "tests/trace/test_causes.py::test_causes_of_real_connections",
     "tests/trace/test_link.py",
 )
 """Tests that measure real time or send real packets: they wait more than they compute."""
