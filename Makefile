@@ -42,14 +42,14 @@ demo: setup
 
 # One core links the package while the other lints. The property tests have one seed: their result
 # is the same on every machine. Tests in real time run at the end, where no other test takes both
-# cores. They mostly wait, so three run at a time. The last lines are a list of all skipped tests.
+# cores. They mostly wait, so four run at a time. The last lines are a list of all skipped tests.
 test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test:
 	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
 	@rm -f $(AIRPATH_SKIPPED)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder -m 'not soak and not real_time'
-	$(BIN)/pytest --numprocesses=3 --dist=worksteal --reruns 1 -r fER -m 'not soak and real_time'
+	$(BIN)/pytest --numprocesses=4 --dist=worksteal --reruns 1 -r fER -m 'not soak and real_time'
 
 rust-tests: lint-rust
 	cargo test --workspace --locked --quiet --no-run
