@@ -147,11 +147,12 @@ $(VENV)/.compilers: .ci/system-packages
 	@mkdir -p $(VENV)
 	@touch $@
 
-# The environment with the development tools; re-created parts follow pyproject.toml.
+# The environment with the development tools; re-created parts follow pyproject.toml. In CI, a
+# module is compiled at its first import: most of those of the tools are never imported.
 $(VENV)/.python: pyproject.toml $(VENV)/.compilers
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --group dev
+	@$(BIN)/python -m pip install --quiet $(if $(CI),--no-compile) --group dev
 	@touch $@
 
 # The package itself, editable: only a change of the Rust sources needs a build.
