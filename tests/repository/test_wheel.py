@@ -14,7 +14,7 @@ from support import ROOT, plain_environment
 from support.needs import needs
 
 COMMANDS = (
-    "airpath presets list",
+    "airpath presets show driving",
     "airpath run gprs --out run --capture",
     "airpath trace run",
     "airpath report run -o run.html",
