@@ -11,15 +11,18 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null) \
     Cargo.toml Cargo.lock
 DEMO := runs/demo
-# Cargo's profile of the Python module; the test of the wheel builds with the same.
-export AIRPATH_PROFILE ?= $(if $(CI),ci,release)
+# Cargo's profile and features of the Python module; the test of the wheel builds with the same. In
+# CI, the Rust tests have them too, so that one build of the crates serves both.
+export AIRPATH_PROFILE ?= $(if $(CI),checked,release)
+export AIRPATH_FEATURES ?= $(strip extension-module $(if $(CI),shared-with-tests))
+export AIRPATH_TEST_PROFILE ?= $(if $(CI),checked,dev)
+RUST_TESTS := cargo test --workspace --locked --quiet --profile $(AIRPATH_TEST_PROFILE)
 # Tests start hundreds of commands: some machines forbid Python to keep compiled modules.
 export PYTHONDONTWRITEBYTECODE :=
-# A single build has no use for what Cargo keeps for the next one, nor for the line tables of
-# backtraces: the message of a panic has its line without them. A warning of any build is an error.
+# A single build has no use for what Cargo keeps for the next one. A warning of any build is an
+# error.
 ifdef CI
 export CARGO_INCREMENTAL := 0
-export CARGO_PROFILE_DEV_DEBUG := false
 export RUSTFLAGS := -D warnings
 endif
 
@@ -40,24 +43,24 @@ demo: setup
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 	@$(BIN)/airpath report $(DEMO)/no-proxy $(DEMO)/proxy -o $(CURDIR)/$(DEMO)/proxy.html
 
-# One core links the package while the other lints. The property tests have one seed: their result
-# is the same on every machine. Tests in real time run at the end, where no other test takes both
-# cores. They mostly wait, so four run at a time. The last lines are a list of all skipped tests.
+# One core builds while the other lints. The property tests have one seed: their result is the same
+# on every machine. Tests in real time run at the end, where no other test takes both cores. They
+# mostly wait, so four run at a time. The last lines are a list of all skipped tests.
 test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test:
 	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
 	@rm -f $(AIRPATH_SKIPPED)
-	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
+	PROPTEST_RNG_SEED=1 $(RUST_TESTS)
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder -m 'not soak and not real_time'
 	$(BIN)/pytest --numprocesses=4 --dist=worksteal --reruns 1 -r fER -m 'not soak and real_time'
 
 rust-tests: lint-rust
-	cargo test --workspace --locked --quiet --no-run
+	$(RUST_TESTS) --no-run
 
 # The property tests with new seeds and twenty times the cases, and the long tests of emulated
 # links.
 soak: setup
-	PROPTEST_CASES=$${PROPTEST_CASES:-5000} cargo test --workspace --locked --quiet
+	PROPTEST_CASES=$${PROPTEST_CASES:-5000} $(RUST_TESTS)
 	$(BIN)/pytest -m soak
 
 lint: lint-rust lint-python lint-dependencies
@@ -157,5 +160,5 @@ $(VENV)/.python: pyproject.toml $(VENV)/.compilers
 
 # The package itself, editable: only a change of the Rust sources needs a build.
 $(VENV)/.native: $(VENV)/.python $(RUST_SOURCES)
-	@PIP_QUIET=1 $(BIN)/maturin develop --profile $(AIRPATH_PROFILE) --locked --quiet
+	@PIP_QUIET=1 $(BIN)/maturin develop --profile $(AIRPATH_PROFILE) --features "$(AIRPATH_FEATURES)" --locked --quiet
 	@touch $@

@@ -1,6 +1,7 @@
 """The analyser of causes: the example `causes` of airpath-trace."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ ROOT = Path(__file__).parents[2]
 
 def analyser() -> Path:
     """Builds the analyser; returns its path."""
-    command = ["cargo", "build", "--quiet", "--workspace", "--example", "causes"]
+    # With the profile of the Rust tests, nothing is compiled again.
+    profile = os.environ.get("AIRPATH_TEST_PROFILE", "dev")
+    command = ["cargo", "build", "--quiet", "--locked", "--workspace", "--example", "causes", "--profile", profile]
     command += ["--message-format", "json"]
     output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     messages = [json.loads(line) for line in output.splitlines()]

@@ -37,9 +37,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     made = os.environ.get("AIRPATH_WHEELS")  # `make wheel` names its folder
     if made is None:
-        # With the interpreter and the profile of `make setup`, nothing is compiled again.
-        profile = os.environ.get("AIRPATH_PROFILE", "release")
-        build("build", "--profile", profile, "--locked", "--interpreter", sys.executable, "--out", folder)
+        # With the interpreter, profile and features of `make setup`, nothing is compiled again.
+        options = ["--profile", os.environ.get("AIRPATH_PROFILE", "release"), "--interpreter", sys.executable]
+        options += ["--features", os.environ.get("AIRPATH_FEATURES", "extension-module")]
+        build("build", *options, "--locked", "--out", folder)
     (wheel,) = (folder if made is None else ROOT / made).glob("airpath-*-abi3-manylinux_*.whl")
     subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
     programs = folder / "environment" / "bin"
