@@ -26,7 +26,7 @@ export CARGO_INCREMENTAL := 0
 export RUSTFLAGS := -D warnings
 endif
 
-.PHONY: setup demo test soak lint lint-rust lint-python lint-dependencies rust-tests docs wheel wheels deny bench validate captures fresh mutants clean
+.PHONY: setup demo test soak lint lint-rust lint-python lint-dependencies rust-tests run-rust-tests docs wheel wheels deny bench validate captures fresh mutants clean
 
 setup: $(VENV)/.packages $(VENV)/.native
 
@@ -43,19 +43,24 @@ demo: setup
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 	@$(BIN)/airpath report $(DEMO)/no-proxy $(DEMO)/proxy -o $(CURDIR)/$(DEMO)/proxy.html
 
-# One core builds while the other lints. The property tests have one seed: their result is the same
-# on every machine. Tests in real time run at the end, where no other test takes both cores. They
-# mostly wait, so four run at a time. The last lines are a list of all skipped tests.
+# One core builds while the other lints. In CI, the crates of the module are built with the Rust
+# tests: the module is linked, and Python linted, while these run. The property tests have one seed:
+# their result is the same on every machine. Tests in real time run at the end, where no other test
+# takes both cores. They mostly wait, so four run at a time. The last lines are a list of all
+# skipped tests.
 test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test:
-	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
+	@$(MAKE) --no-print-directory --jobs=2 lint-rust lint-dependencies rust-tests $(if $(CI),,lint-python)
 	@rm -f $(AIRPATH_SKIPPED)
-	PROPTEST_RNG_SEED=1 $(RUST_TESTS)
+	@$(MAKE) --no-print-directory --jobs=2 run-rust-tests $(if $(CI),lint-python)
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder -m 'not soak and not real_time'
 	$(BIN)/pytest --numprocesses=4 --dist=worksteal --reruns 1 -r fER -m 'not soak and real_time'
 
 rust-tests: lint-rust
 	$(RUST_TESTS) --no-run
+
+run-rust-tests:
+	PROPTEST_RNG_SEED=1 $(RUST_TESTS)
 
 # The property tests with new seeds and twenty times the cases, and the long tests of emulated
 # links.
