@@ -34,6 +34,7 @@ mod occupancy;
 pub(crate) mod paging;
 pub(crate) mod pdcp;
 pub(crate) mod plan;
+pub(crate) mod radio_link;
 pub(crate) mod reordering;
 pub(crate) mod repetition;
 pub(crate) mod rlc;

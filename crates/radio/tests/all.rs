@@ -24,6 +24,7 @@ mod oracles;
 mod preset_rates;
 mod presets;
 mod radio;
+mod radio_link;
 mod reference;
 mod schedulers;
 mod slots;

@@ -248,12 +248,14 @@ enum Place {
     Still,
     Moving,
     AmongCells,
+    /// The only site is out of reach at times.
+    Leaving,
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
     let moving = "movement = { speed = \"50 km/h\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }, \
                   shadowing = { deviation = \"8 dB\", correlation_distance = \"20 m\" }";
-    let place = prop::sample::select(vec![Place::Still, Place::Moving, Place::AmongCells]);
+    let place = prop::sample::select(vec![Place::Still, Place::Moving, Place::AmongCells, Place::Leaving]);
     (
         (prop::sample::select(PRESETS.to_vec()), any::<bool>(), place),
         prop::sample::select(vec![None, Some(0.0), Some(0.1), Some(0.6)]),
@@ -277,6 +279,14 @@ fn any_config() -> impl Strategy<Value = Config> {
                      \"10 dB\" }}\n"
                 ),
                 Place::AmongCells => format!("conditions = {{ {moving}, {CELLS} }}\n"),
+                Place::Leaving => {
+                    "conditions.cells = { count = 1, spacing = \"1 km\", setback = \"100 m\", antenna = \"30 m\" }
+                    conditions.shadowing = { deviation = \"0 dB\", correlation_distance = \"20 m\" }
+        conditions.movement = { speed = \"360 km/h\", from = \"0 m\", to = \"3 km\", path = \"to-and-fro\" }
+                    master.conditions.network.power_over_noise = \"130 dB\"
+                    secondary.conditions.network.power_over_noise = \"135 dB\"\nmaster.rrc.t311 = \"1 s\"\n"
+                        .to_owned()
+                }
             };
             let split = if split.is_empty() { String::new() } else { format!("uplink.{split}\n") };
             let queue = if queue.is_empty() { String::new() } else { format!("secondary.pdcp.queue = {queue}\n") };
@@ -287,7 +297,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                  secondary.rlc.t_reassembly = \"5 ms\"\nsecondary.pdcp.t_reordering = \"{t_reordering}\"\n"
             );
             let mut less = if sleeps { vec![] } else { vec![("master", "drx"), ("secondary", "drx")] };
-            less.extend(matches!(place, Place::AmongCells).then_some(("conditions", "ci")));
+            less.extend(matches!(place, Place::AmongCells | Place::Leaving).then_some(("conditions", "ci")));
             config(name, &more, &less)
         })
 }

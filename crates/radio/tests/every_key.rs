@@ -83,6 +83,8 @@ const OFDMA: &[Case] = &[
     ("rrc.paging", "", "\"640 ms\""),
     ("rrc.promotion", "", "\"155 ms\""),
     ("rrc.re_establishment", "rlc.max_retx = 1\nharq.max_transmissions = 1\ndownlink.bler = 0.5", "\"655 ms\""),
+    ("rrc.t310", LEAVES, "\"2 s\""),
+    ("rrc.t311", LEAVES, "\"1 s\""),
     ("uplink.below_downlink", "", "\"3 dB\""),
     ("uplink.bler", "", "0.4"),
     ("uplink.first_grant", "", "\"300 B\""),
@@ -95,6 +97,13 @@ const OFDMA: &[Case] = &[
     ("uplink.sr_max_transmissions", UNHEARD, "8"),
     ("uplink.sr_period", "", "\"40 ms\""),
 ];
+/// The route leaves the only cell and comes back.
+const LEAVES: &str = "conditions = { \
+    cells = { count = 1, spacing = \"800 m\", setback = \"100 m\", antenna = \"30 m\" }, \
+    shadowing = { deviation = \"0 dB\", correlation_distance = \"20 m\" }, \
+    movement = { speed = \"360 km/h\", start = \"0 m\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }, \
+    network = { frequency = \"1.8 GHz\", reuse = 1, load = 0.5, power_over_noise = \"130 dB\", lowest = \"-7 dB\", \
+    period = \"200 ms\", hysteresis = \"3 dB\", time_to_trigger = \"480 ms\", change = \"hard-handover\", gap = \"40 ms\" } }";
 const BACKGROUND: &str = "cell.background = { downlink = 0.5, uplink = 0.5, on = \"30 ms\", off = \"30 ms\" }";
 /// Grants are missed so often that requests stay without an answer.
 const UNHEARD: &str = "harq.dtx_missed = 0.5\nuplink.sr_max_transmissions = 4\nuplink.sr_period = \"10 ms\"";

@@ -423,18 +423,27 @@ fn any_config() -> impl Strategy<Value = Config> {
     ];
     let moving = "conditions.movement = { speed = \"50 km/h\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }
         conditions.shadowing = { deviation = \"8 dB\", correlation_distance = \"20 m\" }\n";
+    let leaving = "conditions.network.power_over_noise = \"130 dB\"
+        conditions.cells = { count = 1, spacing = \"1 km\", setback = \"100 m\", antenna = \"30 m\" }
+        conditions.shadowing = { deviation = \"0 dB\", correlation_distance = \"20 m\" }
+        conditions.movement = { speed = \"360 km/h\", from = \"0 m\", to = \"3 km\", path = \"to-and-fro\" }\n";
     (
         prop::sample::select(variants),
         prop::sample::select(vec![0.0, 0.02, 0.3]),
         prop::sample::select(vec![0.0, 0.05]),
         prop::sample::select(vec![None, Some(0.0), Some(0.1), Some(0.6)]),
         prop::sample::select(vec!["2 dB", "12 dB", "30 dB"]),
-        any::<bool>(),
+        prop::sample::select(vec![None, Some(moving), Some(leaving)]),
     )
-        .prop_map(move |((name, more, less), nack_to_ack, missed, bler, ci, moves)| {
+        .prop_map(move |((name, more, mut less), nack_to_ack, missed, bler, ci, path)| {
             let bler = bler.map_or(String::new(), |bler| format!("downlink.bler = {bler}\nuplink.bler = {bler}\n"));
             let errors = format!("mobile.processing = \"3 ms\"\ncell.delay = \"5 ms\"\nharq.nack_to_ack = {nack_to_ack}\nharq.dtx_missed = {missed}\n{bler}");
-            let radio = format!("conditions.ci = \"{ci}\"\n{}", if moves { moving } else { "" });
+            let radio = if path == Some(leaving) {
+                less.push("conditions.ci");
+                leaving.to_owned()
+            } else {
+                format!("conditions.ci = \"{ci}\"\n{}", path.unwrap_or_default())
+            };
             config(name, &format!("{more}{errors}{radio}"), &less)
         })
 }

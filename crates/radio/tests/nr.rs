@@ -48,8 +48,8 @@ const ORACLE: &str = include_str!("../data/3gpp/timeline_oracle.csv");
 #[test]
 fn delays_of_isolated_packets_are_those_of_the_timeline() {
     // Least, mean and largest delay of `timeline_oracle.csv`, for packets in the middle of a slot.
-    // These come anywhere in one: less or more by half a slot. An S slot carries data from 8 symbols
-    // on in the table, and from 5 on in the bearer.
+    // These come anywhere in one: less or more by half a slot. An S slot carries data from 8
+    // symbols on in the table, and from 5 on in the bearer.
     let mut rows = 0;
     for line in ORACLE.lines().skip(1) {
         let (pattern, numbers) = line.split_once(',').expect("a name");

@@ -35,8 +35,8 @@ impl Tracks {
         self.reported.as_ref()?[aspect as usize][0].map(|(_, value)| value)
     }
 
-    /// Reports the value of an aspect if it has changed and the log wants states. Times of one aspect
-    /// never decrease.
+    /// Reports the value of an aspect if it has changed and the log wants states. Times of one
+    /// aspect never decrease.
     pub fn report(
         &mut self,
         time: Instant,

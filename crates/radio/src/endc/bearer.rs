@@ -251,6 +251,23 @@ impl EnDc {
         }
     }
 
+    /// The connection is lost, and with it the NR cell and what waits there.
+    fn lose_group(&mut self, now: Instant, index: usize, cause: DropCause, cx: &mut Context<'_>) {
+        if self.mobiles[index].group.is_active() {
+            let packets = self.with_user(CellGroup::Secondary, index, now, cx, |user, _, cx| user.end_group(now, cx));
+            self.mobiles[index].report(now, CellGroupState::Master, cx);
+            self.cells[0].users[index].carry_alone();
+            for (direction, packets) in Direction::BOTH.into_iter().zip(packets) {
+                for packet in packets {
+                    self.mobiles[index].withdraw(now, packet.id);
+                    self.lose(now, direction, packet, cause, cx);
+                }
+                self.deliver(now, index, direction);
+            }
+        }
+        self.mobiles[index].group = SecondaryGroup::Absent;
+    }
+
     /// The radio link to the NR cell has failed (TS 37.340 §7.7).
     fn fail(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
         self.release(now, index, cx);
@@ -276,13 +293,15 @@ impl EnDc {
     fn re_established(&mut self, now: Instant, cx: &mut Context<'_>) {
         let mut mobiles = std::mem::take(&mut self.re_established);
         self.cells[0].re_established(|index, cause| mobiles.push((index, cause)));
-        for (index, _) in mobiles.drain(..) {
-            if self.mobiles[index].group != SecondaryGroup::Absent {
+        for (index, cause) in mobiles.drain(..) {
+            if self.cells[0].users[index].connection() == Connection::None {
+                self.lose_group(now, index, cause, cx);
+            } else if self.mobiles[index].group != SecondaryGroup::Absent {
                 self.release(now, index, cx);
                 let resumed = self.cells[0].users[index].sends_from(now);
                 self.mobiles[index].configure(resumed, &self.parameters);
-                self.update(index);
             }
+            self.update(index);
         }
         self.cells[1].re_established(|index, cause| mobiles.push((index, cause)));
         for (index, cause) in mobiles.drain(..) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ConfigError;
 use crate::enumeration::Enumeration;
 use crate::error::{ModelError, ValueError, range, within_an_hour};
-use crate::ofdma::config::{Values, milliseconds, pdcp};
+use crate::ofdma::config::{T310, Values, milliseconds, pdcp};
 use crate::ofdma::{self, Parameters, Technology};
 use crate::{conditions, lte, nr};
 
@@ -121,8 +121,6 @@ static TIME_TO_TRIGGER: Enumeration = Enumeration::millis(
     &[0, 40, 64, 80, 100, 128, 160, 256, 320, 480, 512, 640, 1024, 1280, 2560, 5120],
     "TimeToTrigger, TS 36.331 §6.3.5",
 );
-static T310: Enumeration =
-    Enumeration::millis(&[0, 50, 100, 200, 500, 1000, 2000, 4000, 6000], "t310, TS 38.331 §6.3.2");
 /// The lowest and the highest value of SINR-Range (TS 38.331 §6.3.2), in decibels.
 const SINR_RANGE: [f64; 2] = [-23.0, 40.0];
 

@@ -10,12 +10,12 @@ use super::tdd;
 use crate::common::link_adaptation::{Coding, Decoder, Modulation};
 use crate::common::shared_channel::scheduler::options;
 use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
-use crate::ofdma::config::{DownlinkModulation, Rrc, UplinkModulation};
+use crate::ofdma::config::{DownlinkModulation, UplinkModulation};
 use crate::ofdma::rlc::{Framing, ModeParameters};
 use crate::ofdma::rlc_am::StatusFormat;
 use crate::ofdma::{
     Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq,
-    Voice, pdcp, reordering, rlc, rlc_am, rrc,
+    Voice, pdcp, reordering, rlc, rlc_am,
 };
 
 /// Subcarriers of a resource block (TS 36.211 §6.2.3).
@@ -155,11 +155,7 @@ impl Technology for Config {
                 reordering: None,
             },
             drx: self.drx.clone(),
-            rrc: self.rrc.as_ref().map(|rrc| {
-                let Rrc { inactivity, promotion, paging, re_establishment, .. } = *rrc;
-                let power_saving = rrc.power_saving.clone();
-                rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive: None, power_saving }
-            }),
+            rrc: self.rrc.as_ref().map(Into::into),
             voice: self.voice.as_ref().map(Into::into),
             repetition: None,
             conditions: self.conditions.clone(),

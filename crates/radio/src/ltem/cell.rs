@@ -12,10 +12,10 @@ use crate::lte::cell::{
     HIGHEST_CODE_RATE, PDCP_HEADER, SUBCARRIERS, Sizes, UPLINK_REFERENCE_SYMBOLS, downlink_elements,
 };
 use crate::lte::tables::{self, CqiTable, Mcs, McsTable, TTI};
-use crate::ofdma::config::{DownlinkModulation, Mobile, Rrc};
+use crate::ofdma::config::{DownlinkModulation, Mobile};
 use crate::ofdma::repetition::{self, Mode};
 use crate::ofdma::{
-    Allocation, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq, pdcp, rrc,
+    Allocation, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq, pdcp,
 };
 
 /// Resource blocks of a narrowband (TS 36.211 §6.2.7).
@@ -111,7 +111,6 @@ impl Technology for Config {
         let uplink_elements = SUBCARRIERS * (u32::from(SYMBOLS) - UPLINK_REFERENCE_SYMBOLS);
         let reaction = self.reaction();
         let offsets = Offsets { feedback_to_attempt: reaction, received_to_grant: reaction, ..Offsets::LTE_FDD };
-        let Rrc { inactivity, promotion, paging, re_establishment, ref power_saving } = self.rrc;
         Ok(Parameters {
             timeline: Timeline::new(SlotPattern::fdd(TTI), offsets),
             down: grid(
@@ -156,14 +155,7 @@ impl Technology for Config {
                 reordering: None,
             },
             drx: self.drx.clone(),
-            rrc: Some(rrc::Parameters {
-                inactivity,
-                promotion,
-                paging,
-                re_establishment,
-                inactive: None,
-                power_saving: power_saving.clone(),
-            }),
+            rrc: Some((&self.rrc).into()),
             voice: None,
             repetition: Some(self.repetition()),
             conditions: self.conditions.clone(),

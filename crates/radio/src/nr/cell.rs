@@ -111,10 +111,9 @@ impl Technology for Config {
             },
             drx: self.drx.clone(),
             rrc: self.rrc.as_ref().map(|rrc| {
-                let config::Rrc { inactivity, promotion, paging, re_establishment, .. } = *rrc;
                 let inactive = rrc.inactive.as_ref();
                 let inactive = inactive.map(|it| rrc::Inactive { resume: it.resume, release: it.release });
-                rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive, power_saving: None }
+                rrc::Parameters { inactive, ..(&rrc.connection()).into() }
             }),
             voice: None,
             repetition: None,

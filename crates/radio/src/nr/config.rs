@@ -194,6 +194,14 @@ pub struct Rrc {
     pub paging: Span,
     /// How long it takes to establish the connection again after a radio link failure.
     pub re_establishment: Span,
+    /// T310: from the report that no cell serves the mobile, 200 ms after the loss, to the radio
+    /// link failure: 0, 50, 100, 200, 500, 1000, 2000, 4000 or 6000 ms (TS 38.331 §6.3.2).
+    #[serde(default = "crate::ofdma::config::default_t310")]
+    pub t310: Span,
+    /// T311: from the failure to the state idle, if no cell was found; what waits is then lost: 1,
+    /// 3, 5, 10, 15, 20 or 30 s (TS 38.331 §6.3.2).
+    #[serde(default = "crate::ofdma::config::default_t311")]
+    pub t311: Span,
     /// The state inactive. Without it, the mobile is idle after inactivity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inactive: Option<Inactive>,

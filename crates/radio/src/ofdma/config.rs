@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::paging::PowerSaving;
 use crate::common::link_adaptation::Combining;
 pub(crate) use check::{RlcTimers, carriers, check_transmissions, milliseconds, no_configured_grant, outer_loop, pdcp};
-pub(crate) use values::{MAX_RETX, Values};
+pub(crate) use values::{MAX_RETX, T310, Values};
 
 /// Other users of the cell, who take resource blocks and are not simulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -236,10 +236,28 @@ pub struct Rrc {
     pub paging: Span,
     /// How long it takes to establish the connection again after a radio link failure.
     pub re_establishment: Span,
+    /// T310: from the report that no cell serves the mobile, 200 ms after the loss, to the radio
+    /// link failure: 0, 50, 100, 200, 500, 1000, 2000, 4000 or 6000 ms (TS 36.331 §6.3.2).
+    #[serde(default = "default_t310")]
+    pub t310: Span,
+    /// T311: from the failure to the state idle, if no cell was found; what waits is then lost: 1,
+    /// 3, 5, 10, 15, 20 or 30 s (TS 36.331 §6.3.2).
+    #[serde(default = "default_t311")]
+    pub t311: Span,
     /// Extended DRX and the power saving mode of an idle mobile. Without it, an idle mobile listens
     /// in each paging cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_saving: Option<PowerSaving>,
+}
+
+/// The default of TS 38.331 §9.2.3.
+pub(crate) const fn default_t310() -> Span {
+    Span::from_secs(1)
+}
+
+/// The default of TS 38.331 §9.2.3.
+pub(crate) const fn default_t311() -> Span {
+    Span::from_secs(30)
 }
 
 /// The carriers of a cell without carrier aggregation.

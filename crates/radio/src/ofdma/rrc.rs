@@ -6,7 +6,9 @@
 
 use airpath_core::{Direction, Instant, RandomStream, Span};
 
+use super::config;
 use super::paging::{Paging, PowerSaving};
+use super::radio_link::Timers;
 
 /// The parameters of a connection.
 #[derive(Clone, Debug)]
@@ -19,10 +21,27 @@ pub(crate) struct Parameters {
     pub paging: Span,
     /// Re-establishment after a radio link failure.
     pub re_establishment: Span,
+    /// Of a mobile without coverage.
+    pub link: Timers,
     /// The state inactive; without it, an inactive connection is released.
     pub inactive: Option<Inactive>,
     /// Of an idle mobile.
     pub power_saving: Option<PowerSaving>,
+}
+
+impl From<&config::Rrc> for Parameters {
+    fn from(config: &config::Rrc) -> Self {
+        let config::Rrc { inactivity, promotion, paging, re_establishment, t310, t311, ref power_saving } = *config;
+        Self {
+            inactivity,
+            promotion,
+            paging,
+            re_establishment,
+            link: Timers { t310, t311 },
+            inactive: None,
+            power_saving: power_saving.clone(),
+        }
+    }
 }
 
 /// The state inactive.
@@ -116,6 +135,11 @@ impl Rrc {
         })
     }
 
+    /// The connection is lost with the radio link.
+    pub const fn lose(&mut self, at: Instant) {
+        (self.state, self.idle_since) = (State::Idle, Some(at));
+    }
+
     /// Something waits to be sent in a direction. Returns when paging ends and the promotion
     /// begins, if that is new.
     pub fn waits(&mut self, now: Instant, direction: Direction) -> Option<Instant> {
@@ -163,6 +187,11 @@ impl Rrc {
         }
     }
 
+    /// The timers of the radio link of a connection that can be lost.
+    pub fn link_timers(&self) -> Option<Timers> {
+        self.config.as_ref().filter(|_| self.state == State::Connected).map(|config| config.link)
+    }
+
     /// How long it takes to establish the connection again.
     pub fn re_establishment(&self) -> Span {
         self.config.as_ref().map_or(DEFAULT_RE_ESTABLISHMENT, |config| config.re_establishment)
@@ -184,6 +213,7 @@ mod tests {
             promotion: Span::from_millis(260),
             paging: Span::from_millis(1280),
             re_establishment: Span::from_millis(200),
+            link: Timers { t310: Span::from_secs(1), t311: Span::from_secs(3) },
             inactive: None,
             power_saving: None,
         }

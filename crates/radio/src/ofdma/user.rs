@@ -34,6 +34,7 @@ use super::link_quality::LinkQuality;
 use super::occupancy::{GUARD_OF_TYPE_B, Occupancy};
 use super::pdcp::Pdcp;
 use super::plan::Plan;
+use super::radio_link::Timer;
 use super::rlc::{Block, MaxRetransmissions, Rlc};
 use super::rrc::{Rrc, State};
 use super::scheduling_request::SchedulingRequest;
@@ -77,6 +78,8 @@ pub struct User {
     promotion_from: Instant,
     conditions: Conditions,
     movement: movement::Movement,
+    /// Since when there is a packet inside.
+    inside_since: Instant,
     pub quality: LinkQuality,
     errors: [RandomStream; 2],
     control: RandomStream,
@@ -176,6 +179,7 @@ impl User {
             promotion_from: Instant::ZERO,
             conditions: Conditions::new(&config.conditions, index, seed, &format!("{place}/conditions"))?,
             movement: movement::Movement::default(),
+            inside_since: Instant::ZERO,
             quality: LinkQuality::new(config),
             errors: ["down/errors", "up/errors"].map(|name| seed.stream(&format!("{path}/{name}"))),
             control: seed.stream(&format!("{path}/control")),
@@ -262,6 +266,8 @@ impl User {
             self.reporting.next_timer(),
             self.knowledge.next_event(),
             self.rrc.next_change(),
+            self.link_timer().map(Timer::at),
+            self.search_at(),
         ];
         earliest(events).map(|at| at.max(self.clock))
     }
@@ -273,6 +279,8 @@ impl User {
         if self.rrc.change(now) {
             self.connected(now, cx);
         }
+        self.expire_link(now, cx);
+        self.search(now, plan, cx);
         self.receive(now, cx);
         let results = [self.down.expire(now, cx), self.up.expire(now, cx)];
         if results.into_iter().any(|result| result.is_err()) {
@@ -363,6 +371,9 @@ impl User {
     ) -> Admission {
         // Not by the counters: when packets are handed over depends on the caller.
         let was_empty = self.is_empty();
+        if was_empty {
+            self.inside_since = now;
+        }
         let admission = self.enqueue(now, direction, packet, plan, cx);
         if admission == Admission::Queued {
             self.connect(now, direction, was_empty, plan, cx);
@@ -446,6 +457,9 @@ impl User {
         }
         let was_idle = matches!(self.rrc.state(), State::Idle | State::Inactive);
         if was_idle {
+            if !self.finds_cell(now, cx) {
+                return;
+            }
             self.begin_set_up(now, plan, cx);
         }
         if let Some(begins) = self.rrc.waits(now, direction) {
@@ -502,6 +516,7 @@ impl User {
     /// The radio link has failed: the connection is established again (TS 36.331 §5.3.7).
     fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
         let until = now + self.rrc.re_establishment();
+        self.movement.fail(now);
         self.tracks.mode(now, ModeState::ReEstablishment, Some(until), cx);
         self.establish_again(now, until, DropCause::AttemptsExhausted, cx);
     }
@@ -514,6 +529,11 @@ impl User {
         self.re_established = Some(cause);
         self.down.establish_again(now, cause, cx);
         self.up.establish_again(now, cause, cx);
+        self.resume_at(until);
+    }
+
+    /// Nothing is sent until then, and the mobile is awake after it.
+    fn resume_at(&mut self, until: Instant) {
         self.movement.block(&Direction::BOTH, until);
         if let Some(drx) = &mut self.drx {
             drx.begin(until);

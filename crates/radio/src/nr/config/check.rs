@@ -407,8 +407,8 @@ impl Rrc {
     }
 
     /// What it has in common with that of LTE.
-    fn connection(&self) -> crate::ofdma::config::Rrc {
-        let Self { inactivity, promotion, paging, re_establishment, .. } = *self;
-        crate::ofdma::config::Rrc { inactivity, promotion, paging, re_establishment, power_saving: None }
+    pub(crate) fn connection(&self) -> crate::ofdma::config::Rrc {
+        let Self { inactivity, promotion, paging, re_establishment, t310, t311, .. } = *self;
+        crate::ofdma::config::Rrc { inactivity, promotion, paging, re_establishment, t310, t311, power_saving: None }
     }
 }

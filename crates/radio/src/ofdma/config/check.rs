@@ -3,7 +3,7 @@
 use airpath_core::{Bytes, Decibel, Probability, Span};
 use airpath_link::queue::Queue;
 
-use super::values::SR_MAX_TRANSMISSIONS;
+use super::values::{SR_MAX_TRANSMISSIONS, T310, T311};
 use super::{Background, Drx, Duplex, Harq, MAX_RETX, Mobile, Rrc, Uplink, UplinkModulation, Values};
 use crate::error::{ValueError, above_zero, at_most, between, check_queue, range, within_an_hour};
 use crate::ofdma::paging::ExtendedCycles;
@@ -236,6 +236,8 @@ impl Rrc {
         milliseconds(self.promotion, "rrc", "promotion")?;
         values.paging.check_span(self.paging, "rrc", "paging")?;
         milliseconds(self.re_establishment, "rrc", "re_establishment")?;
+        T310.check_span(self.t310, "rrc", "t310")?;
+        T311.check_span(self.t311, "rrc", "t311")?;
         if self.inactivity <= self.promotion {
             let expected = "longer than `rrc.promotion`: otherwise the connection ends before its data is sent";
             return Err(range("rrc", "inactivity", expected));

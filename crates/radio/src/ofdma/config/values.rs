@@ -37,6 +37,16 @@ pub(crate) struct Values {
 pub(crate) static MAX_RETX: Enumeration =
     Enumeration::numbers(&[1, 2, 3, 4, 6, 8, 16, 32], "maxRetxThreshold, TS 36.331 §6.3.2 and TS 38.331 §6.3.2");
 
+/// T310 of both; in LTE 4 and 6 s are t310-v1330.
+pub(crate) static T310: Enumeration =
+    Enumeration::millis(&[0, 50, 100, 200, 500, 1000, 2000, 4000, 6000], "t310, TS 36.331 §6.3.2 and TS 38.331 §6.3.2");
+
+/// T311 of both.
+pub(super) static T311: Enumeration = Enumeration::millis(
+    &[1000, 3000, 5000, 10_000, 15_000, 20_000, 30_000],
+    "t311, TS 36.331 §6.3.2 and TS 38.331 §6.3.2",
+);
+
 /// dsr-TransMax and sr-TransMax.
 pub(super) static SR_MAX_TRANSMISSIONS: Enumeration =
     Enumeration::numbers(&[4, 8, 16, 32, 64], "dsr-TransMax of TS 36.331 §6.3.2, sr-TransMax of TS 38.331 §6.3.2");

@@ -5,11 +5,14 @@ use airpath_core::{Context, Direction, DropCause, Instant, ModeState, Span};
 use super::User;
 use crate::conditions::{Sample, Transition};
 use crate::ofdma::plan::Plan;
+use crate::ofdma::radio_link::{LostLink, Timer};
+use crate::ofdma::rrc::State;
 
 /// Whether the mobile can be served.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Movement {
-    is_lost: bool,
+    /// Without a cell that serves the mobile.
+    lost: Option<LostLink>,
     /// Out of coverage, the radio is not looked at before.
     next_search: Instant,
     /// Nothing is sent in a direction before.
@@ -23,7 +26,7 @@ const SEARCH: Span = Span::from_millis(200);
 impl Movement {
     /// Whether a cell serves the mobile.
     pub const fn is_covered(&self) -> bool {
-        !self.is_lost
+        self.lost.is_none()
     }
 
     /// Before this, nothing can be sent in a direction.
@@ -41,7 +44,14 @@ impl Movement {
 
     /// The conditions restart.
     pub const fn forget_coverage(&mut self) {
-        (self.is_lost, self.next_search) = (false, Instant::ZERO);
+        (self.lost, self.next_search) = (None, Instant::ZERO);
+    }
+
+    /// The radio link has failed by the RLC: T310 is not awaited any more.
+    pub fn fail(&mut self, now: Instant) {
+        if let Some(lost) = &mut self.lost {
+            lost.fail(now);
+        }
     }
 }
 
@@ -79,11 +89,16 @@ impl User {
 
     /// What it was like at `then`.
     fn look(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) -> Sample {
+        self.pass_until(now, then, cx);
+        self.conditions.at(then)
+    }
+
+    /// Passes what has happened to the serving cell up to `then`.
+    fn pass_until(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) {
         while let Some((at, transition)) = self.conditions.next_transition(then) {
             self.has_changed = true;
             self.pass(now, at, transition, cx);
         }
-        self.conditions.at(then)
     }
 
     fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
@@ -96,15 +111,90 @@ impl User {
                 }
             }
             Transition::CoverageLost => {
-                self.movement.is_lost = true;
+                self.movement.lost = Some(LostLink::new(at));
                 self.tracks.mode(at, ModeState::NoCoverage, None, cx);
             }
             Transition::CoverageBack { to } => {
-                self.movement.is_lost = false;
+                let has_failed = self.movement.lost.take().is_some_and(|lost| lost.has_failed());
                 self.movement.next_search = now;
                 self.tracks.cell(at, to, cx);
-                self.tracks.mode(at, ModeState::Connected, None, cx);
+                if has_failed && self.rrc.state() == State::Connected {
+                    let until = at + self.rrc.re_establishment();
+                    self.tracks.mode(at, ModeState::ReEstablishment, Some(until), cx);
+                    self.resume_at(until);
+                } else {
+                    self.tracks.mode(at, ModeState::Connected, None, cx);
+                }
             }
+        }
+    }
+
+    /// The timer of the radio link that runs.
+    pub(super) fn link_timer(&self) -> Option<Timer> {
+        let (lost, timers) = self.movement.lost.as_ref().zip(self.rrc.link_timers())?;
+        Some(lost.timer(timers))
+    }
+
+    /// Does what is due at the end of T310 or T311.
+    pub(super) fn expire_link(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if self.link_timer().is_none_or(|timer| timer.at() > now) {
+            return;
+        }
+        // Coverage may have come back since the last look.
+        self.pass_until(now, now, cx);
+        match self.link_timer().filter(|timer| timer.at() <= now) {
+            Some(Timer::Failure(at)) => {
+                self.movement.fail(at);
+                self.tracks.mode(at, ModeState::ReEstablishment, None, cx);
+                self.establish_again(now, now, DropCause::AttemptsExhausted, cx);
+            }
+            Some(Timer::Release(at)) => self.lose_connection(at, now, cx),
+            None => {}
+        }
+    }
+
+    /// The connection is released at `at`, and all that came before is lost with its bearers (TS
+    /// 36.331 §5.3.12).
+    fn lose_connection(&mut self, at: Instant, now: Instant, cx: &mut Context<'_>) {
+        let cause = DropCause::AttemptsExhausted;
+        let is_older = self.inside_since <= at;
+        for direction in Direction::BOTH {
+            let channels = self.channels(direction);
+            if is_older {
+                channels.discard(now, cause, cx);
+            } else {
+                channels.establish_again(now, cause, cx);
+            }
+        }
+        self.rrc.lose(at);
+        self.released(at, State::Connected, cx);
+        self.re_established = Some(cause);
+        self.movement.next_search = now + SEARCH;
+    }
+
+    /// Whether the mobile can set up a connection now. If not, it looks for a cell later.
+    pub(super) fn finds_cell(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+        self.pass_until(now, now, cx);
+        let is_covered = self.movement.is_covered();
+        if !is_covered {
+            self.movement.next_search = now + SEARCH;
+        }
+        is_covered
+    }
+
+    /// When an idle mobile looks for a cell, for what waits.
+    pub(super) fn search_at(&self) -> Option<Instant> {
+        let is_idle = matches!(self.rrc.state(), State::Idle | State::Inactive);
+        (is_idle && !self.movement.is_covered() && !self.is_empty()).then_some(self.movement.next_search)
+    }
+
+    /// Sets up the connection of an idle mobile that waits for coverage, if it is back.
+    pub(super) fn search(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
+        if self.search_at().is_some_and(|at| at <= now) && self.finds_cell(now, cx) {
+            let direction = if self.up.waiting() > 0 { Direction::Up } else { Direction::Down };
+            self.connect(now, direction, false, plan, cx);
+            // Dual connectivity follows the connection.
+            self.re_established = Some(DropCause::AttemptsExhausted);
         }
     }
 }
