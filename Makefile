@@ -59,6 +59,8 @@ test:
 rust-tests: lint-rust
 	$(RUST_TESTS) --no-run
 
+# Cargo is no part of this Makefile's jobs.
+run-rust-tests: export MAKEFLAGS :=
 run-rust-tests:
 	PROPTEST_RNG_SEED=1 $(RUST_TESTS)
 
