@@ -50,7 +50,7 @@ demo: setup
 # skipped tests.
 test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test:
-	@$(MAKE) --no-print-directory --jobs=2 lint-rust lint-dependencies rust-tests $(if $(CI),,lint-python)
+	@$(MAKE) --no-print-directory --jobs=2 lint-rust lint-dependencies rust-tests $(if $(CI),$(VENV)/.packages,lint-python)
 	@rm -f $(AIRPATH_SKIPPED)
 	@$(MAKE) --no-print-directory --jobs=2 run-rust-tests $(if $(CI),lint-python)
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder -m 'not soak and not real_time'

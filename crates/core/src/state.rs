@@ -77,7 +77,7 @@ states! {
         Reselection = "reselection" silent,
         /// It changes its cell as the network commands.
         Handover = "handover" silent,
-        /// UMTS: the radio link has failed, and a new connection is set up.
+        /// UMTS, LTE and NR: the radio link has failed, and the connection is established again.
         ReEstablishment = "re-establishment" silent,
         /// No cell serves it.
         NoCoverage = "no-coverage" silent,

@@ -346,6 +346,8 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("pdcp.discard = \"150 ms\"", "pdcp.discard", "drx.long"),
         ("rlc.max_retx = 5", "rlc.max_retx", "TS 36.331"),
         ("rrc.inactivity = \"50 ms\"", "rrc.inactivity", "rrc.promotion"),
+        ("rrc.t310 = \"300 ms\"", "rrc.t310", "t310, TS 36.331 §6.3.2"),
+        ("rrc.t311 = \"2 s\"", "rrc.t311", "1000, 3000, 5000"),
         ("cell.control_symbols = 4", "cell.control_symbols", "1 to 3"),
         ("cell.processing = \"2500 us\"", "cell.processing", "whole milliseconds"),
         ("cell.processing = \"4 ms\"", "cell.processing", "TS 36.213 §9.1.2"),

@@ -1,7 +1,9 @@
 //! Radio link failure: what T310 and T311 do to the connection of a mobile without coverage.
 
-use crate::common::cells::{Outcome, Pushed, at_millis, config, run};
-use airpath_core::{Aspect, Direction, DropCause, Instant, LteRrcState, ModeState, Span, StateValue};
+use crate::common::cells::{Outcome, Pushed, at_millis, config, run, run_bearer};
+use airpath_core::{Aspect, Direction, DropCause, Instant, LteRrcState, ModeState, Seed, Span, StateValue};
+use airpath_link::BearerCommand;
+use airpath_link::command::Change;
 use airpath_radio::lte;
 
 /// The mobile leaves a cell and comes back.
@@ -108,4 +110,18 @@ fn at_the_end_of_t311_the_connection_is_lost_with_what_waits() {
     assert!((PROMOTION - 1e-6..PROMOTION + SEARCH + 0.01).contains(&set_up), "{set_up}");
     let next = drive.next_departure(idle) - connected;
     assert!((0.0..0.1).contains(&next), "{next}");
+}
+
+#[test]
+fn a_command_brings_an_idle_mobile_back_into_coverage() {
+    let more = format!("{EDGE}{FAR}rrc.t310 = \"1 s\"\nrrc.t311 = \"1 s\"\n");
+    let config: lte::Config = config("lte-10mhz", &more, &["conditions.ci"]);
+    let packets: Vec<_> = (0..30).map(|n| (at_millis(500.0 * f64::from(n)), Direction::Up, 0, 200)).collect();
+    let bearer = lte::Lte::new(&config, 1, Seed::new(3), "cell").expect("sound parameters");
+    let change = Change::CarrierToInterference("20 dB".parse().expect("a ratio"));
+    let commands = [(at_millis(16_000.0), BearerCommand::from(change))];
+    let outcome = run_bearer(bearer, &packets, &commands, Span::from_secs(20));
+    assert_eq!(outcome.departures.len() + outcome.dropped.len(), packets.len());
+    let last = outcome.departures.last().expect("a packet").1.due.as_secs_f64();
+    assert!((16.0 + PROMOTION..16.5).contains(&last), "{last}");
 }

@@ -215,7 +215,10 @@ impl EnDc {
         }
         let sample = self.call(CellGroup::Secondary, cx, |cell, cx| cell.measure(index, now, cx));
         let sinr = sample.covered.then_some(sample.carrier_to_interference);
+        let has_master = self.cells[0].users[index].is_covered();
         let Mobile { group, filter, .. } = &mut self.mobiles[index];
+        // LTE configures NR.
+        let sinr = sinr.filter(|_| has_master || group.is_active());
         let sinr = if is_constant { sinr } else { filter.measured(sinr, self.parameters.addition.measurement_period) };
         if group.measured(now, sinr, is_constant, &self.parameters) {
             self.fail(now, index, cx);
@@ -224,6 +227,10 @@ impl EnDc {
 
     /// The NR cell is there: what waits for it moves there.
     fn add(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
+        if !self.cells[0].users[index].is_covered() {
+            self.mobiles[index].group.fail(now, &self.parameters);
+            return;
+        }
         self.mobiles[index].group.activate(now, &self.parameters);
         self.mobiles[index].report(now, CellGroupState::Secondary, cx);
         self.with_user(CellGroup::Secondary, index, now, cx, |user, _, cx| user.begin_group(now, cx));

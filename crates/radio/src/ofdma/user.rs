@@ -250,8 +250,9 @@ impl User {
         let arrives = self.arrivals.iter().filter_map(|queue| queue.front().map(|(at, _)| *at)).min();
         let feedback = self.feedback.iter().filter_map(|queue| queue.front().map(|(at, _)| *at)).min();
         let served_from = self.movement.served_from(Direction::Up);
-        let request = self.request.next().map(|at| at.max(served_from));
-        let message = self.request.message_at().map(|at| at.max(served_from));
+        let can_request = !self.movement.has_failed();
+        let request = self.request.next().filter(|_| can_request).map(|at| at.max(served_from));
+        let message = self.request.message_at().filter(|_| can_request).map(|at| at.max(served_from));
         let events = [
             arrives,
             feedback,
@@ -331,7 +332,7 @@ impl User {
     /// that needs no request.
     fn prepare(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
         (self.clock, self.preschedule_at) = (now, None);
-        if self.rrc.state() != State::Connected {
+        if self.rrc.state() != State::Connected || self.movement.has_failed() {
             self.report_request(now, cx);
             return;
         }
@@ -377,7 +378,9 @@ impl User {
         let admission = self.enqueue(now, direction, packet, plan, cx);
         if admission == Admission::Queued {
             self.connect(now, direction, was_empty, plan, cx);
-            self.rrc.active(now);
+            if !matches!(self.rrc.state(), State::Idle | State::Inactive) {
+                self.rrc.active(now);
+            }
             self.prepare(now, plan, cx);
             if direction == Direction::Down {
                 self.report_sleep(now, cx);
@@ -462,6 +465,8 @@ impl User {
             }
             self.begin_set_up(now, plan, cx);
         }
+        // What has waited for coverage may be for the other direction.
+        let direction = if self.up.waiting() > 0 { Direction::Up } else { direction };
         if let Some(begins) = self.rrc.waits(now, direction) {
             if was_idle && begins > now {
                 self.report_rrc(now, LteRrcState::Paging, cx);
@@ -586,7 +591,7 @@ impl User {
     /// When the base station can do something for it from `from` on, the beginning of a slot that
     /// carries data or grants.
     pub fn next_turn(&self, now: Instant, from: Instant, plan: &Plan) -> Option<Instant> {
-        if self.rrc.state() != State::Connected {
+        if self.rrc.state() != State::Connected || self.movement.has_failed() {
             return None;
         }
         // In a busy cell the answer is nearly always `from`, and nothing is earlier.

@@ -41,6 +41,11 @@ impl User {
         self.re_established.take()
     }
 
+    /// Whether a cell served it at the last look.
+    pub(crate) const fn is_covered(&self) -> bool {
+        self.movement.is_covered()
+    }
+
     /// Whether the radio never changes without a command.
     pub(crate) fn is_constant(&self) -> bool {
         self.conditions.constant().is_some()

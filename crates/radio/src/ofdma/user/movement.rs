@@ -11,10 +11,12 @@ use crate::ofdma::rrc::State;
 /// Whether the mobile can be served.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Movement {
-    /// Without a cell that serves the mobile.
+    /// Set while no cell serves the mobile.
     lost: Option<LostLink>,
-    /// Out of coverage, the radio is not looked at before.
+    /// When a mobile out of coverage looks for a cell again.
     next_search: Instant,
+    /// A failed link has found a cell; what waits is to be made ready.
+    resumes: bool,
     /// Nothing is sent in a direction before.
     blocked_until: [Instant; 2],
 }
@@ -27,6 +29,11 @@ impl Movement {
     /// Whether a cell serves the mobile.
     pub const fn is_covered(&self) -> bool {
         self.lost.is_none()
+    }
+
+    /// Whether the radio link has failed: nothing is sent until the mobile has found a cell.
+    pub fn has_failed(&self) -> bool {
+        self.lost.is_some_and(|lost| lost.has_failed())
     }
 
     /// Before this, nothing can be sent in a direction.
@@ -87,21 +94,24 @@ impl User {
         [downlink + self.gain[0], downlink - self.below_downlink + self.gain[1]]
     }
 
-    /// What it was like at `then`.
+    /// What it was like at `then`, after what has happened to the serving cell up to then.
     fn look(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) -> Sample {
-        self.pass_until(now, then, cx);
-        self.conditions.at(then)
-    }
-
-    /// Passes what has happened to the serving cell up to `then`.
-    fn pass_until(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) {
         while let Some((at, transition)) = self.conditions.next_transition(then) {
-            self.has_changed = true;
             self.pass(now, at, transition, cx);
         }
+        let sample = self.conditions.at(then);
+        // After a long silence, and at the beginning of the conditions, there are no transitions.
+        match (sample.covered, self.movement.is_covered()) {
+            (true, false) => self.pass(now, then, Transition::CoverageBack { to: sample.cell }, cx),
+            (false, true) => self.pass(now, then, Transition::CoverageLost, cx),
+            _ => {}
+        }
+        sample
     }
 
     fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
+        self.has_changed = true;
+        self.clock = self.clock.max(now);
         match transition {
             Transition::Handover { to, gap } | Transition::Reselection { to, gap } => {
                 self.tracks.cell(at, to, cx);
@@ -115,13 +125,18 @@ impl User {
                 self.tracks.mode(at, ModeState::NoCoverage, None, cx);
             }
             Transition::CoverageBack { to } => {
-                let has_failed = self.movement.lost.take().is_some_and(|lost| lost.has_failed());
+                let has_failed = self.movement.has_failed();
+                self.movement.lost = None;
                 self.movement.next_search = now;
                 self.tracks.cell(at, to, cx);
-                if has_failed && self.rrc.state() == State::Connected {
+                if self.rrc.state() != State::Connected {
+                    self.tracks.mode(at, ModeState::Idle, None, cx);
+                } else if has_failed {
                     let until = at + self.rrc.re_establishment();
                     self.tracks.mode(at, ModeState::ReEstablishment, Some(until), cx);
+                    self.reset_mac();
                     self.resume_at(until);
+                    self.movement.resumes = true;
                 } else {
                     self.tracks.mode(at, ModeState::Connected, None, cx);
                 }
@@ -140,8 +155,11 @@ impl User {
         if self.link_timer().is_none_or(|timer| timer.at() > now) {
             return;
         }
+        if self.is_empty() {
+            self.release_inactive(now, cx);
+        }
         // Coverage may have come back since the last look.
-        self.pass_until(now, now, cx);
+        self.look(now, now, cx);
         match self.link_timer().filter(|timer| timer.at() <= now) {
             Some(Timer::Failure(at)) => {
                 self.movement.fail(at);
@@ -174,25 +192,40 @@ impl User {
 
     /// Whether the mobile can set up a connection now. If not, it looks for a cell later.
     pub(super) fn finds_cell(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
-        self.pass_until(now, now, cx);
-        let is_covered = self.movement.is_covered();
+        let is_covered = self.look(now, now, cx).covered;
         if !is_covered {
+            self.tracks.mode(now, ModeState::NoCoverage, None, cx);
             self.movement.next_search = now + SEARCH;
         }
         is_covered
     }
 
-    /// When an idle mobile looks for a cell, for what waits.
+    /// When a mobile searches for a cell while packets wait: an idle one, in coverage the first
+    /// packet starts its set-up, and one whose radio link has failed.
     pub(super) fn search_at(&self) -> Option<Instant> {
-        let is_idle = matches!(self.rrc.state(), State::Idle | State::Inactive);
-        (is_idle && !self.movement.is_covered() && !self.is_empty()).then_some(self.movement.next_search)
+        let searches = match self.rrc.state() {
+            State::Idle | State::Inactive => true,
+            State::Connected => self.movement.has_failed() || self.movement.resumes,
+            State::Promotion(_) => false,
+        };
+        (searches && !self.is_empty()).then_some(self.movement.next_search)
     }
 
-    /// Sets up the connection of an idle mobile that waits for coverage, if it is back.
+    /// Searches for a cell if it is time. In one, an idle mobile sets up its connection.
     pub(super) fn search(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
-        if self.search_at().is_some_and(|at| at <= now) && self.finds_cell(now, cx) {
-            let direction = if self.up.waiting() > 0 { Direction::Up } else { Direction::Down };
-            self.connect(now, direction, false, plan, cx);
+        if self.search_at().is_none_or(|at| at > now) {
+            return;
+        }
+        self.movement.resumes = false;
+        let is_idle = matches!(self.rrc.state(), State::Idle | State::Inactive);
+        if self.movement.has_failed() {
+            if !self.look(now, now, cx).covered {
+                self.movement.next_search = now + SEARCH;
+            }
+            self.movement.resumes = false;
+        } else if is_idle && self.finds_cell(now, cx) {
+            self.release_inactive(now, cx);
+            self.connect(now, Direction::Down, false, plan, cx);
             // Dual connectivity follows the connection.
             self.re_established = Some(DropCause::AttemptsExhausted);
         }

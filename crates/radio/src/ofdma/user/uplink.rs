@@ -194,7 +194,8 @@ impl User {
 
     /// Sends a scheduling request, or the message of random access, if it is time.
     pub(super) fn request_up(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
-        if self.movement.served_from(Direction::Up) > now || self.rrc.state() != State::Connected {
+        let is_served = self.rrc.state() == State::Connected && !self.movement.has_failed();
+        if self.movement.served_from(Direction::Up) > now || !is_served {
             return;
         }
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
