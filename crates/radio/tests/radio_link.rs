@@ -125,3 +125,21 @@ fn a_command_brings_an_idle_mobile_back_into_coverage() {
     let last = outcome.departures.last().expect("a packet").1.due.as_secs_f64();
     assert!((16.0 + PROMOTION..16.5).contains(&last), "{last}");
 }
+
+#[test]
+fn coverage_is_known_at_the_beginning_and_after_a_long_silence() {
+    let departures = |start: &str, times: &[f64]| {
+        let edge = EDGE.replace("start = \"0 m\"", &format!("start = \"{start}\""));
+        let more = format!("{edge}{FAR}rrc.t310 = \"1 s\"\nrrc.t311 = \"1 s\"\n");
+        let config: lte::Config = config("lte-10mhz", &more, &["conditions.ci"]);
+        let packets: Vec<_> = times.iter().map(|at| (at_millis(at * 1e3), Direction::Up, 0, 200)).collect();
+        let outcome = run(&config, 1, &packets, Span::from_secs(120));
+        outcome.departures.iter().map(|(_, departure)| departure.due.as_secs_f64()).collect::<Vec<_>>()
+    };
+    // It begins 1.2 km away, and is in coverage after about 14 s.
+    let [first] = departures("1.2 km", &[0.0])[..] else { panic!("one packet") };
+    assert!((13.0..16.0).contains(&first), "{first}");
+    // A packet finds the loss; the next one comes two ways to and fro later, where the first was.
+    let left = departures("0 m", &[5.0, 11.0, 91.4]);
+    assert!(left.len() == 2 && (91.4 + PROMOTION..91.9).contains(&left[1]), "{left:?}");
+}
