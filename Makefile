@@ -75,8 +75,8 @@ lint: lint-rust lint-python lint-dependencies
 lint-rust: $(VENV)/.compilers
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
-	@# The shipped features only: the crates' tests enable further ones in each other. In CI the build
-	@# of the module shows their warnings.
+	@# The shipped features only: the crates' tests enable further ones in each other. In CI the module
+	@# has those, too, and this second check is left out.
 	$(if $(CI),,cargo clippy --workspace --locked --quiet -- -D warnings)
 
 # Without the advisories, which need the network and change from day to day: `make deny`.
