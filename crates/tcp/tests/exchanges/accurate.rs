@@ -133,8 +133,8 @@ fn new_reno_halves_the_window_once_for_the_marks_of_a_round_trip() {
         );
 }
 
-#[test]
-fn prague_sends_ect1_and_halves_the_window_at_the_first_mark() {
+/// A connection with Prague that has sent its first window.
+fn prague_sends() -> Script {
     let mut script = Script::listen(&prague());
     script
         .run(
@@ -145,6 +145,12 @@ fn prague_sends_ect1_and_halves_the_window_at_the_first_mark() {
             > AE. 1:1001(1000) ack 1 ect1",
         )
         .take();
+    script
+}
+
+#[test]
+fn prague_sends_ect1_and_halves_the_window_at_the_first_mark() {
+    let mut script = prague_sends();
     assert_eq!(script.connection.negotiated().congestion_control, "prague");
     script.run("+0.1 < AW 1:1(0) ack 1001");
     assert_eq!(script.connection.info().congestion_window, 5);
@@ -152,16 +158,7 @@ fn prague_sends_ect1_and_halves_the_window_at_the_first_mark() {
 
 #[test]
 fn prague_halves_the_window_for_a_loss_after_a_mark() {
-    let mut script = Script::listen(&prague());
-    script
-        .run(
-            "< SEWA 0:0(0) win 60000 <mss 1000,sackOK>
-            > SW 0:0(0) ack 1 <e1b 1:0:1>
-            +0.1 < W 1:1(0) ack 1
-            ! write 30000
-            > AE. 1:1001(1000) ack 1 ect1",
-        )
-        .take();
+    let mut script = prague_sends();
     script.run("+0.1 < AW 1:1(0) ack 1001\n? ecn_reductions 1").take();
     assert_eq!(script.connection.info().congestion_window, 5);
     // Within the round trip after the reduction for the mark: 2.5 segments.
