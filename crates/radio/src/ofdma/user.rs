@@ -9,6 +9,7 @@ mod change;
 mod coverage;
 mod downlink;
 mod movement;
+mod radio_link;
 mod tracks;
 mod uplink;
 

@@ -5,25 +5,25 @@ use airpath_core::{Context, Direction, DropCause, Instant, ModeState, Span};
 use super::User;
 use crate::conditions::{Sample, Transition};
 use crate::ofdma::plan::Plan;
-use crate::ofdma::radio_link::{LostLink, Timer};
+use crate::ofdma::radio_link::LostLink;
 use crate::ofdma::rrc::State;
 
 /// Whether the mobile can be served.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Movement {
     /// Set while no cell serves the mobile.
-    lost: Option<LostLink>,
+    pub(super) lost: Option<LostLink>,
     /// When a mobile out of coverage looks for a cell again.
-    next_search: Instant,
+    pub(super) next_search: Instant,
     /// A failed link has found a cell; what waits is to be made ready.
-    resumes: bool,
+    pub(super) resumes: bool,
     /// Nothing is sent in a direction before.
     blocked_until: [Instant; 2],
 }
 
 /// How often a mobile out of coverage looks for a cell: a choice, of the order of a measurement
 /// period (200 ms, TS 36.133 §8.1.2.2).
-const SEARCH: Span = Span::from_millis(200);
+pub(super) const SEARCH: Span = Span::from_millis(200);
 
 impl Movement {
     /// Whether a cell serves the mobile.
@@ -95,7 +95,7 @@ impl User {
     }
 
     /// What it was like at `then`, after what has happened to the serving cell up to then.
-    fn look(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) -> Sample {
+    pub(super) fn look(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) -> Sample {
         while let Some((at, transition)) = self.conditions.next_transition(then) {
             self.pass(now, at, transition, cx);
         }
@@ -141,93 +141,6 @@ impl User {
                     self.tracks.mode(at, ModeState::Connected, None, cx);
                 }
             }
-        }
-    }
-
-    /// The timer of the radio link that runs.
-    pub(super) fn link_timer(&self) -> Option<Timer> {
-        let (lost, timers) = self.movement.lost.as_ref().zip(self.rrc.link_timers())?;
-        Some(lost.timer(timers))
-    }
-
-    /// Does what is due at the end of T310 or T311.
-    pub(super) fn expire_link(&mut self, now: Instant, cx: &mut Context<'_>) {
-        if self.link_timer().is_none_or(|timer| timer.at() > now) {
-            return;
-        }
-        if self.is_empty() {
-            self.release_inactive(now, cx);
-        }
-        // Coverage may have come back since the last look.
-        self.look(now, now, cx);
-        match self.link_timer().filter(|timer| timer.at() <= now) {
-            Some(Timer::Failure(at)) => {
-                self.movement.fail(at);
-                self.tracks.mode(at, ModeState::ReEstablishment, None, cx);
-                self.establish_again(now, now, DropCause::AttemptsExhausted, cx);
-            }
-            Some(Timer::Release(at)) => self.lose_connection(at, now, cx),
-            None => {}
-        }
-    }
-
-    /// The connection is released at `at`, and all that came before is lost with its bearers (TS
-    /// 36.331 §5.3.12).
-    fn lose_connection(&mut self, at: Instant, now: Instant, cx: &mut Context<'_>) {
-        let cause = DropCause::AttemptsExhausted;
-        let is_older = self.inside_since <= at;
-        for direction in Direction::BOTH {
-            let channels = self.channels(direction);
-            if is_older {
-                channels.discard(now, cause, cx);
-            } else {
-                channels.establish_again(now, cause, cx);
-            }
-        }
-        self.rrc.lose(at);
-        self.released(at, State::Connected, cx);
-        self.re_established = Some(cause);
-        self.movement.next_search = now + SEARCH;
-    }
-
-    /// Whether the mobile can set up a connection now. If not, it looks for a cell later.
-    pub(super) fn finds_cell(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
-        let is_covered = self.look(now, now, cx).covered;
-        if !is_covered {
-            self.tracks.mode(now, ModeState::NoCoverage, None, cx);
-            self.movement.next_search = now + SEARCH;
-        }
-        is_covered
-    }
-
-    /// When a mobile searches for a cell while packets wait: an idle one, in coverage the first
-    /// packet starts its set-up, and one whose radio link has failed.
-    pub(super) fn search_at(&self) -> Option<Instant> {
-        let searches = match self.rrc.state() {
-            State::Idle | State::Inactive => true,
-            State::Connected => self.movement.has_failed() || self.movement.resumes,
-            State::Promotion(_) => false,
-        };
-        (searches && !self.is_empty()).then_some(self.movement.next_search)
-    }
-
-    /// Searches for a cell if it is time. In one, an idle mobile sets up its connection.
-    pub(super) fn search(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
-        if self.search_at().is_none_or(|at| at > now) {
-            return;
-        }
-        self.movement.resumes = false;
-        let is_idle = matches!(self.rrc.state(), State::Idle | State::Inactive);
-        if self.movement.has_failed() {
-            if !self.look(now, now, cx).covered {
-                self.movement.next_search = now + SEARCH;
-            }
-            self.movement.resumes = false;
-        } else if is_idle && self.finds_cell(now, cx) {
-            self.release_inactive(now, cx);
-            self.connect(now, Direction::Down, false, plan, cx);
-            // Dual connectivity follows the connection.
-            self.re_established = Some(DropCause::AttemptsExhausted);
         }
     }
 }
