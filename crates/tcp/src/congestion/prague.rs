@@ -164,7 +164,6 @@ impl Prague {
     /// Reduces the window for a mark: by half for the first one.
     fn reduce(&mut self, sample: &RateSample) {
         let factor = if self.marks_seen { self.share / 2.0 } else { 0.5 };
-        self.marks_seen = true;
         self.window = (self.window * (1.0 - factor)).max(LEAST);
         self.threshold = Some(self.window);
         self.reduction = Some(Reduction { at: sample.now, delivered: sample.total_delivered });
@@ -227,8 +226,11 @@ impl CongestionControl for Prague {
         let marked = sample.marked.min(sample.acknowledged);
         self.round.acknowledged += sample.acknowledged;
         self.round.marked += marked;
-        if marked > 0 && (!self.marks_seen || !self.in_loss && self.is_due(sample)) {
-            self.reduce(sample);
+        if marked > 0 {
+            if !self.in_loss && self.is_due(sample) {
+                self.reduce(sample);
+            }
+            self.marks_seen = true;
         }
         let unmarked = sample.acknowledged - marked;
         if unmarked > 0 && !self.in_loss && self.limited {
@@ -322,6 +324,10 @@ mod tests {
 
         /// One acknowledgement of `segments`, `marked` of them with CE.
         fn ack(&mut self, segments: u64, marked: u64) {
+            self.ack_in(segments, marked, false);
+        }
+
+        fn ack_in(&mut self, segments: u64, marked: u64, recovery: bool) {
             let before = self.acks.iter().rev().find(|(at, _)| *at + self.round_trip <= self.now);
             let prior_delivered = before.map_or(0, |(_, delivered)| *delivered);
             self.delivered += segments;
@@ -347,7 +353,7 @@ mod tests {
                 least_round_trip: Some(self.round_trip),
                 smoothed_round_trip: Some(self.round_trip),
                 departure: self.now,
-                recovery: false,
+                recovery,
                 timed_out: false,
             });
         }
@@ -365,6 +371,19 @@ mod tests {
         assert_eq!(driver.prague.congestion_window(), 20_000);
         driver.round(1, 1);
         assert_eq!((driver.prague.window, driver.prague.slow_start_threshold()), (10.0, Some(10_000)));
+    }
+
+    #[test]
+    fn the_first_mark_does_not_halve_what_a_loss_has_halved() {
+        let mut driver = Driver::new(100.0, 50);
+        let signal = Signal::Loss;
+        let congested = Congested { now: driver.now, signal, again: false, flight_size: 0, window_limit: u64::MAX };
+        driver.prague.on_congestion(&congested);
+        driver.ack_in(1, 1, true);
+        assert_eq!((driver.prague.window, driver.prague.share), (50.0, 1.0 / 16.0));
+        // It was the first: later marks reduce by their share.
+        driver.round(1, 1);
+        assert!(driver.prague.window > 48.0, "{}", driver.prague.window);
     }
 
     #[test]
