@@ -500,7 +500,8 @@ fn is_for(group: &FlowGroup, mobile: &Mobile) -> bool {
 }
 
 /// Tables with a short form: a text is the value of this key.
-const SHORT_FORMS: [(&str, &str); 3] = [("bearer", "preset"), ("proxy", "preset"), ("tcp", "profile")];
+const SHORT_FORMS: [(&str, &str); 4] =
+    [("bearer", "preset"), ("second_bearer", "preset"), ("proxy", "preset"), ("tcp", "profile")];
 
 /// Writes out the short forms, as `bearer = "gprs"`.
 fn write_out(scenario: &mut Node) {
