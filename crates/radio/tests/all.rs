@@ -13,6 +13,7 @@ mod gsm_csd;
 mod header_compression;
 mod hsdpa;
 mod hspa;
+mod interruptions;
 mod link_adaptation;
 mod lte;
 mod lte_tdd;

@@ -223,6 +223,15 @@ impl Uplink {
         self.planned.pop_front().map(|(_, planned)| planned)
     }
 
+    /// New blocks are not planned any more. Takes those that were to be sent again, with the times.
+    pub fn cancel_grants(&mut self) -> Vec<(Instant, Box<Sent>)> {
+        let repeated = |(at, planned)| match planned {
+            Planned::Again(sent) => Some((at, sent)),
+            Planned::New(_) | Planned::Prescheduled(_) => None,
+        };
+        self.planned.drain(..).filter_map(repeated).collect()
+    }
+
     /// Nothing is planned any more: the connection is new.
     pub fn clear(&mut self, mut given_up: impl FnMut(Block)) {
         self.free_at.clear();

@@ -297,6 +297,11 @@ impl Plan {
         }
     }
 
+    /// Whether resource blocks of the slot that begins at `at` can be promised at `now`.
+    pub fn can_promise(&self, now: Instant, at: Instant) -> bool {
+        self.number(at) < self.number(now) + PROMISED as u64
+    }
+
     /// The base station decides in the slot that begins at `now`, and others take their blocks.
     #[inline]
     pub fn begin_slot(&mut self, now: Instant) {

@@ -166,6 +166,25 @@ impl Rrc {
         Some(from)
     }
 
+    /// Nothing is sent between these times: a set-up that goes on takes so much longer, and what
+    /// would page the mobile in between does so in a later cycle. Returns when the set-up begins,
+    /// if that has changed.
+    pub fn interrupt(&mut self, from: Instant, until: Instant) -> Option<Instant> {
+        let (State::Promotion(end), Some(config)) = (self.state, &self.config) else { return None };
+        let begins = Instant::ZERO + end.since(Instant::ZERO).saturating_sub(self.setup);
+        if begins >= until || from >= until {
+            return None;
+        }
+        if begins <= from {
+            self.state = State::Promotion(until + end.since(from));
+            return None;
+        }
+        let cycles = until.since(begins).as_nanos().div_ceil(config.paging.as_nanos());
+        let begins = begins + config.paging.saturating_mul(cycles);
+        self.state = State::Promotion(begins + self.setup);
+        Some(begins)
+    }
+
     /// When the set-up ends.
     #[inline]
     pub const fn next_change(&self) -> Option<Instant> {

@@ -447,6 +447,7 @@ impl User {
             Direction::Up => &self.up,
         };
         channels.only_lengthens()
+            && (direction == Direction::Down || self.had_data)
             && self.rrc.state() == State::Connected
             && !self.reporting.is_triggered()
             && plan.prescheduling.is_none()
@@ -468,8 +469,10 @@ impl User {
         }
         // What has waited for coverage may be for the other direction.
         let direction = if self.up.waiting() > 0 { Direction::Up } else { direction };
-        if let Some(begins) = self.rrc.waits(now, direction) {
-            if was_idle && begins > now {
+        // In an interruption the network cannot page it, and neither can send.
+        let from = self.movement.free_from(now);
+        if let Some(begins) = self.rrc.waits(from, direction) {
+            if was_idle && begins > from {
                 self.report_rrc(now, LteRrcState::Paging, cx);
             }
             self.promotion_from = begins;

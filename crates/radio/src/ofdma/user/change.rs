@@ -35,6 +35,9 @@ impl User {
         self.clock = now;
         if let Some((span, buffer)) = command.change.interruption() {
             let until = now + span;
+            if let Some(begins) = self.rrc.interrupt(self.movement.free_from(now), until) {
+                self.promotion_from = begins;
+            }
             if buffer == Buffer::Discard {
                 for direction in directions {
                     self.channels(*direction).discard(now, DropCause::Handover, cx);
@@ -46,7 +49,7 @@ impl User {
             } else {
                 self.movement.block(directions, until);
                 if directions.contains(&Direction::Up) {
-                    self.cancel_grants(now, cx);
+                    self.interrupt_up(now, until, plan, cx);
                 }
             }
         }

@@ -15,7 +15,7 @@ pub struct Movement {
     pub(super) lost: Option<LostLink>,
     /// When a mobile out of coverage looks for a cell again.
     pub(super) next_search: Instant,
-    /// A failed link has found a cell; what waits is to be made ready.
+    /// The link is that of another cell; what waits is to be made ready.
     pub(super) resumes: bool,
     /// Nothing is sent in a direction before.
     blocked_until: [Instant; 2],
@@ -39,6 +39,11 @@ impl Movement {
     /// Before this, nothing can be sent in a direction.
     pub fn served_from(&self, direction: Direction) -> Instant {
         self.blocked_until[direction as usize].max(self.next_search)
+    }
+
+    /// The end of an interruption: before it, no connection is set up.
+    pub fn free_from(&self, now: Instant) -> Instant {
+        self.blocked_until.into_iter().fold(now, Instant::max)
     }
 
     /// Nothing is sent in these directions before `until`.
@@ -118,6 +123,9 @@ impl User {
                 self.tracks.mode(at, ModeState::Handover, Some(at + gap), cx);
                 if at + gap > now {
                     self.establish_again(now, at + gap, DropCause::Handover, cx);
+                    // The base station may have found it in a slot: then nothing else makes the
+                    // uplink ready again.
+                    (self.movement.resumes, self.movement.next_search) = (true, now);
                 }
             }
             Transition::CoverageLost => {

@@ -224,13 +224,24 @@ impl User {
         }
     }
 
-    /// The grants that were not used yet are void.
-    pub(super) fn cancel_grants(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { harq_up, up, spare, .. } = self;
-        harq_up.clear(|block| {
-            up.give_up(now, &block, cx);
-            super::recycle(spare, block);
-        });
+    /// Nothing is sent before `until`: grants that were not used yet are void, and blocks that are
+    /// to be sent again wait, but for those of a narrowband, which are left to the RLC.
+    pub(super) fn interrupt_up(&mut self, now: Instant, until: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
+        for (at, sent) in self.harq_up.cancel_grants() {
+            if plan.narrowband.is_some() {
+                self.give_up(now, Direction::Up, sent.block, cx);
+                continue;
+            }
+            let mut again_at = at;
+            while again_at < until {
+                again_at = plan.next_attempt_up(again_at, sent.format.blocks, |at| !self.harq_up.is_planned(at));
+            }
+            if again_at != at && plan.can_promise(now, again_at) {
+                plan.reserve_up(again_at, sent.format.blocks);
+            }
+            self.harq_up.plan(again_at, Planned::Again(sent));
+            self.will_send(now, again_at, plan);
+        }
         self.report_harq(now, Direction::Up, cx);
     }
 }

@@ -329,7 +329,7 @@ impl Mobile {
     /// lost and `reconnect` sets it up.
     fn waits(&mut self, now: Instant, direction: Direction, bytes: u64) {
         if !self.has_lost_connection() {
-            self.rrc.waits(now, direction, bytes);
+            self.rrc.waits(self.free_from(now), direction, bytes);
         }
     }
 

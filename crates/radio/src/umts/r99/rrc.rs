@@ -74,6 +74,13 @@ impl Rrc {
         self.last_activity = now;
     }
 
+    /// Nothing is sent between these times: a transition that is running takes so much longer.
+    pub fn interrupt(&mut self, from: Instant, until: Instant) {
+        if let Some((end, _)) = self.promotion.as_mut().filter(|_| from < until) {
+            *end += until.since(from);
+        }
+    }
+
     /// When the state changes if nothing happens: a promotion ends, or a mobile for which nothing
     /// waits has been inactive for long enough.
     #[inline]

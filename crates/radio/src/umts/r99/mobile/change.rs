@@ -36,6 +36,7 @@ impl Mobile {
             if is_handover && directions.len() == 2 {
                 self.hand_over(now, now, span, buffer.into(), cx);
             } else {
+                self.rrc.interrupt(self.free_from(now), now + span);
                 for direction in directions {
                     self.interrupt(now, *direction, now + span, buffer, cx);
                 }
@@ -69,6 +70,11 @@ impl Mobile {
                 }
             }
         }
+    }
+
+    /// The end of an interruption: before it, no transition begins.
+    pub(super) fn free_from(&self, now: Instant) -> Instant {
+        self.links.iter().fold(now, |from, link| from.max(link.blocked_until))
     }
 
     fn interrupt(&mut self, now: Instant, direction: Direction, until: Instant, buffer: Buffer, cx: &mut Context<'_>) {
