@@ -34,6 +34,7 @@ mod occupancy;
 pub(crate) mod paging;
 pub(crate) mod pdcp;
 pub(crate) mod plan;
+mod power_limit;
 pub(crate) mod radio_link;
 pub(crate) mod reordering;
 pub(crate) mod repetition;

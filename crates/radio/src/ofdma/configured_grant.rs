@@ -43,7 +43,7 @@ pub struct ConfiguredGrants {
 impl ConfiguredGrants {
     /// Grants of no mobile yet, in the resource blocks of the uplink.
     pub(crate) fn new(parameters: &Parameters, uplink: &Grid) -> Result<Self, ConfigError> {
-        let estimate = Estimate { efficiency: parameters.efficiency, layers: 1 };
+        let estimate = Estimate::of(parameters.efficiency);
         let format = uplink.allocate(estimate, parameters.bytes, uplink.total, SYMBOLS);
         let format = format.filter(|format| u64::from(format.bits / 8) >= parameters.bytes);
         let expected = "at most what the band carries in a slot with this `mcs`";

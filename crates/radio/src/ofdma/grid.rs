@@ -156,6 +156,11 @@ impl Grid {
         self.thresholds.cqi(of_layer(sinr, layers))
     }
 
+    /// The SINR in decibels that CQI 1 stands for.
+    pub fn lowest_sinr(&self) -> f64 {
+        self.cqis[0].0
+    }
+
     /// Bits a symbol that a CQI stands for.
     pub fn efficiency_of(&self, cqi: u8) -> f64 {
         usize::from(cqi).checked_sub(1).map_or(0.0, |index| self.cqis[index].1)
@@ -367,7 +372,7 @@ pub(super) mod tests {
         let lte = |more| parameters::<lte::Config>(include_str!("../../../../presets/lte-10mhz.toml"), more);
         let nr = |more| parameters::<nr::Config>(include_str!("../../../../presets/nr-n28-fdd-20mhz.toml"), more);
         let cells = [
-            lte("bandwidth = \"1.4 MHz\"\npucch_blocks = 1"),
+            lte("bandwidth = \"1.4 MHz\"\npucch_blocks = 1\ncontrol_symbols = 2"),
             lte(""),
             lte("control_symbols = 3"),
             nr("bandwidth = \"5 MHz\""),
@@ -377,7 +382,7 @@ pub(super) mod tests {
             for grid in [&parameters.down, &parameters.up] {
                 assert_eq!(grid.highest_code_rate, limit);
                 for (efficiency, left) in (1..120).flat_map(|n| (1..=grid.total).map(move |left| (n, left))) {
-                    let estimate = Estimate { efficiency: 0.05 * f64::from(efficiency), layers: 1 };
+                    let estimate = Estimate::of(0.05 * f64::from(efficiency));
                     for bytes in [3, 15, 41, 300, 100_000] {
                         let format = grid.allocate(estimate, bytes, left, SYMBOLS).expect("a format");
                         let coded = format.blocks * grid.elements(SYMBOLS) * format.modulation.bits();
@@ -406,7 +411,7 @@ pub(super) mod tests {
         let nr = parameters::<nr::Config>(include_str!("../../../../presets/nr-n28-fdd-20mhz.toml"), "");
         let schemes = tables::schemes(FormatTable::Qam256);
         for (scheme, format) in schemes.iter().enumerate() {
-            let estimate = Estimate { efficiency: format.efficiency(), layers: 1 };
+            let estimate = Estimate::of(format.efficiency());
             let chosen = nr.down.allocate(estimate, 100_000, nr.down.total, SYMBOLS).expect("a format");
             assert_eq!(usize::from(chosen.scheme), scheme);
         }

@@ -17,7 +17,8 @@ use crate::common::shared_channel::cqi_reports::Reports;
 #[derive(Clone, Debug)]
 pub struct LinkQuality {
     reports: [Reports; 2],
-    /// The layers of each report are above its CQI.
+    /// Above the CQI of each report are the layers of the downlink, and the shortage of power of
+    /// the uplink.
     heard: [u8; 2],
     loops: [Option<OuterLoop>; 2],
     layers: u8,
@@ -62,10 +63,14 @@ impl LinkQuality {
     /// Takes the measurement that is due: the SINR in decibels, downlink and uplink, if a cell
     /// serves the mobile.
     pub fn measure(&mut self, sinr: Option<[f64; 2]>, plan: &Plan) {
-        let (mut down, mut up) = (1 << CQI_BITS, 1 << CQI_BITS);
+        let (mut down, mut up) = (1 << CQI_BITS, 0);
         if let Some([downlink, uplink]) = sinr {
             down = report(&plan.down, downlink, self.layers);
-            up |= plan.up.cqi(uplink, 1);
+            let (shortage, gain) = plan.power.as_ref().map_or((0, 0.0), |power| {
+                let shortage = power.shortage(uplink);
+                (shortage, power.gain(uplink, power.blocks(shortage)))
+            });
+            up = plan.up.cqi(uplink + gain, 1) | shortage << CQI_BITS;
         }
         self.reports[0].take(down);
         self.reports[1].take(up);
@@ -101,7 +106,12 @@ impl LinkQuality {
         let heard = self.heard[direction as usize];
         let correction = self.loops[direction as usize].as_ref().map_or(0.0, |outer| outer.offset().get());
         let efficiency = plan.grid(direction).corrected_efficiency(self.cqi(direction), correction);
-        Estimate { efficiency, layers: (heard >> CQI_BITS).max(1) }
+        let other = heard >> CQI_BITS;
+        match (direction, &plan.power) {
+            (Direction::Up, Some(power)) => Estimate { blocks: power.blocks(other), ..Estimate::of(efficiency) },
+            (Direction::Up, None) => Estimate::of(efficiency),
+            (Direction::Down, _) => Estimate { layers: other.max(1), ..Estimate::of(efficiency) },
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::channels::Template;
 use super::configured_grant::ConfiguredGrants;
 use super::error::ConfigError;
 use super::grid::Grid;
+use super::power_limit::PowerLimit;
 use super::repetition::{Narrowband, Slots};
 use super::transport_block::Sent;
 use super::transport_format::{Estimate, TransportFormat};
@@ -24,6 +25,8 @@ pub struct Plan {
     pub down: Grid,
     /// Those of the uplink.
     pub up: Grid,
+    /// The power of mobiles in these, but for those of a narrowband.
+    pub power: Option<PowerLimit>,
     decoder: Decoder,
     combining: Combining,
     /// Of both directions.
@@ -96,6 +99,7 @@ impl Plan {
             timeline: parameters.timeline.clone(),
             down: parameters.down.clone(),
             up: parameters.up.clone(),
+            power: parameters.repetition.is_none().then(|| PowerLimit::new(&parameters.up)),
             decoder: parameters.decoder,
             combining: harq.combining,
             first_errors: FirstErrors::default(),
@@ -217,6 +221,7 @@ impl Plan {
         bytes: u64,
         left: u32,
     ) -> Option<TransportFormat> {
+        let left = left.min(estimate.blocks);
         self.grid(direction).allocate(estimate, bytes, left, self.symbols(direction, at))
     }
 
@@ -361,7 +366,7 @@ pub(super) mod tests {
     #[test]
     fn a_given_block_error_rate_is_that_of_first_transmissions_and_falls_with_retransmissions() {
         let plan = plan("");
-        let format = plan.down.allocate(Estimate { efficiency: 2.0, layers: 1 }, 500, 50, 14).expect("a format");
+        let format = plan.down.allocate(Estimate::of(2.0), 500, 50, 14).expect("a format");
         let bler = Probability::new(0.3).expect("within range");
         let mut sent = Sent::new(Default::default(), format, plan.soft_buffer(Direction::Down, &format));
         let mut errors = || plan.block_errors(Direction::Down, Instant::ZERO, &mut sent, 0.0, Some(bler)).get();

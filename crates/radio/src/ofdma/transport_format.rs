@@ -27,4 +27,13 @@ pub struct Estimate {
     pub efficiency: f64,
     /// The number of layers.
     pub layers: u8,
+    /// Resource blocks at most.
+    pub blocks: u32,
+}
+
+impl Estimate {
+    /// One layer with these bits a symbol.
+    pub const fn of(efficiency: f64) -> Self {
+        Self { efficiency, layers: 1, blocks: u32::MAX }
+    }
 }

@@ -90,7 +90,11 @@ impl User {
     /// Whether the receiver cannot decode a transmission of a block.
     pub(super) fn is_errored(&mut self, now: Instant, direction: Direction, sent: &mut Sent, plan: &Plan) -> bool {
         let index = direction as usize;
-        let bler = plan.block_errors(direction, now, sent, self.sinr[index], self.bler[index]);
+        let mut sinr = self.sinr[index];
+        if let (Direction::Up, Some(power)) = (direction, &plan.power) {
+            sinr += power.gain(sinr, sent.format.blocks);
+        }
+        let bler = plan.block_errors(direction, now, sent, sinr, self.bler[index]);
         self.errors[index].chance(bler)
     }
 
