@@ -192,6 +192,8 @@ fn what_makes_no_sense_is_refused_with_the_key_and_the_clause() {
         ("release.threshold = \"1 dB\"", "release.threshold", "addition.threshold"),
         ("release.t310 = \"300 ms\"", "release.t310", "TS 38.331 §6.3.2"),
         ("uplink.ul_data_split_threshold = \"6 kB\"", "uplink.ul_data_split_threshold", "UL-DataSplitThreshold"),
+        ("master.mobile.duplex = \"half\"", "master.mobile.duplex", "TS 38.306 §4.2.21"),
+        ("secondary.mobile.duplex = \"half\"", "secondary.mobile.duplex", "TS 38.306 §4.2.21"),
     ];
     for (more, key, text) in cases {
         let error = try_bearer(&config("nr-n78-100mhz-nsa", more, &[]), 1).expect_err(more);

@@ -146,7 +146,7 @@ const LTE: &[Case] = &[
     ("rrc.power_saving.edrx.cycle", SLEEPY, "\"40.96 s\""),
     ("rrc.power_saving.edrx.window", SLEEPY, "\"10.24 s\""),
     ("rrc.power_saving.psm.active", SLEEPY, "\"60 s\""),
-    ("rrc.power_saving.psm.update", SLEEPY, "\"200 s\""),
+    ("rrc.power_saving.psm.update", SLEEPY, "\"240 s\""),
     ("uplink.modulation", "conditions.ci = \"40 dB\"", "\"64qam\""),
     ("voice.discard", VOICE, "\"100 ms\""),
     ("voice.dscp", VOICE, "[10]"),
@@ -218,7 +218,7 @@ const NB_IOT: &[Case] = &[
     ("rrc.power_saving.edrx.cycle", SLEEPY, "\"40.96 s\""),
     ("rrc.power_saving.edrx.window", SLEEPY, "\"10.24 s\""),
     ("rrc.power_saving.psm.active", SLEEPY, "\"60 s\""),
-    ("rrc.power_saving.psm.update", SLEEPY, "\"200 s\""),
+    ("rrc.power_saving.psm.update", SLEEPY, "\"240 s\""),
     ("rrc.release", "rrc.release_assistance = \"after-uplink\"", "\"3 s\""),
     ("rrc.release_assistance", "", "\"after-uplink\""),
     ("rrc.setup", "", "[\"90 B\", \"60 B\"]"),
@@ -254,7 +254,7 @@ const LTE_M: &[Case] = &[
     ("rrc.power_saving.edrx.cycle", SLEEPY, "\"40.96 s\""),
     ("rrc.power_saving.edrx.window", EXTENDED, "\"10.24 s\""),
     ("rrc.power_saving.psm.active", SLEEPY, "\"60 s\""),
-    ("rrc.power_saving.psm.update", SLEEPY, "\"200 s\""),
+    ("rrc.power_saving.psm.update", SLEEPY, "\"240 s\""),
 ];
 /// What LTE has and LTE-M has not.
 const NOT_LTE_M: &[Case] = &[
@@ -299,7 +299,6 @@ const CONDITIONS: &[Case] = &[
     ("conditions.movement.speed", SHADOWS, "\"30 km/h\""),
     ("conditions.movement.start", SHADOWS, "\"20 m\""),
     ("conditions.movement.to", SHADOWS, "\"20 m\""),
-    ("conditions.network.change", CELLS, "\"soft-handover\"\nconditions.network.window = \"3 dB\""),
     ("conditions.network.frequency", CELLS, "\"900 MHz\""),
     ("conditions.network.gap", CELLS, "\"400 ms\""),
     ("conditions.network.hysteresis", CELLS, "\"1 dB\""),
@@ -309,7 +308,6 @@ const CONDITIONS: &[Case] = &[
     ("conditions.network.power_over_noise", CELLS, "\"110 dB\""),
     ("conditions.network.reuse", CELLS, "3"),
     ("conditions.network.time_to_trigger", CELLS, "\"0 s\""),
-    ("conditions.network.window", SOFT, "\"1 dB\""),
     ("conditions.rayleigh", CELLS, "\"70 km/h\""),
     ("conditions.blockage.attenuation", BLOCKED, "\"4 dB\""),
     ("conditions.blockage.every", BLOCKED, "\"700 ms\""),
@@ -325,6 +323,16 @@ const CONDITIONS: &[Case] = &[
     ("conditions.table.hold", TABLE, "\"2 s\""),
     ("conditions.table.values", TABLE, "[\"9 dB\", \"30 dB\"]"),
     ("conditions.table.weights", TABLE, "[1, 5]"),
+];
+/// Of technologies with soft handover.
+const SOFT_HANDOVER: &[Case] = &[
+    ("conditions.network.change", CELLS, "\"soft-handover\"\nconditions.network.window = \"3 dB\""),
+    ("conditions.network.window", SOFT, "\"1 dB\""),
+];
+/// Of the others.
+const HARD_HANDOVER: &[Case] = &[
+    ("conditions.network.change", CELLS, "\"soft-handover\"\nconditions.network.window = \"3 dB\""),
+    ("conditions.network.window", CELLS, "\"1 dB\""),
 ];
 /// Only with frequency division duplex.
 const HALF_DUPLEX: &[Case] = &[("mobile.duplex", "", "\"half\"")];
@@ -651,7 +659,8 @@ fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> Run {
 
 #[test]
 fn each_key_of_lte_changes_a_run_or_is_rejected() {
-    Subject::new("lte-20mhz", ROUGH, 1.0, 1).check(&[OFDMA, LTE, CONDITIONS], &[NO_CONFIGURED, NO_FILE, NO_FADING]);
+    Subject::new("lte-20mhz", ROUGH, 1.0, 1)
+        .check(&[OFDMA, LTE, CONDITIONS], &[NO_CONFIGURED, NO_FILE, NO_FADING, HARD_HANDOVER]);
 }
 
 #[test]
@@ -671,25 +680,25 @@ fn each_key_of_lte_m_changes_a_run_or_is_rejected() {
     let common = OFDMA.iter().filter(has).map(|(key, before, value)| (*key, context(*key, *before), *value));
     let common: Vec<Case> = common.collect();
     Subject::new("lte-cat-m1", NARROW, 0.05, 4)
-        .check(&[&common, LTE_M, CONDITIONS], &[NO_CONFIGURED, NOT_LTE_M, NO_FILE, NO_FADING]);
+        .check(&[&common, LTE_M, CONDITIONS], &[NO_CONFIGURED, NOT_LTE_M, NO_FILE, NO_FADING, HARD_HANDOVER]);
 }
 
 #[test]
 fn each_key_of_nr_changes_a_run_or_is_rejected() {
     let of_tdd: Vec<Case> = OFDMA.iter().copied().filter(|(key, ..)| *key != "mobile.duplex").collect();
     Subject::new("nr-n78-100mhz-sa", ROUGH, 4.0, 1)
-        .check(&[&of_tdd, NR, CONDITIONS], &[HALF_DUPLEX, NO_FILE, NO_FADING]);
+        .check(&[&of_tdd, NR, CONDITIONS], &[HALF_DUPLEX, NO_FILE, NO_FADING, HARD_HANDOVER]);
     Subject::new("nr-redcap", ROUGH, 1.0, 1).changes(&[HALF_DUPLEX]);
 }
 
 #[test]
 fn each_key_of_nb_iot_changes_a_run_or_is_rejected() {
-    Subject::new("nb-iot", COVERAGE, 0.02, 10).check(&[NB_IOT, CONDITIONS], &[NO_FILE, NO_FADING]);
+    Subject::new("nb-iot", COVERAGE, 0.02, 10).check(&[NB_IOT, CONDITIONS], &[NO_FILE, NO_FADING, HARD_HANDOVER]);
 }
 
 #[test]
 fn each_key_of_hspa_changes_a_run_or_is_rejected() {
-    Subject::new("hspa-plus-42", HSPA_ROUGH, 1.0, 1).check(&[HSPA, CONDITIONS], &[NO_FILE]);
+    Subject::new("hspa-plus-42", HSPA_ROUGH, 1.0, 1).check(&[HSPA, CONDITIONS, SOFT_HANDOVER], &[NO_FILE]);
 }
 
 #[test]

@@ -228,6 +228,12 @@ fn parameters_that_contradict_the_standard_are_refused() {
         ("uplink.modulation = \"64qam\"", "uplink.modulation", "16qam"),
         ("uplink.prescheduling = { interval = \"5 ms\", bytes = \"20 B\" }", "uplink.prescheduling", "left out"),
         ("rrc.power_saving.edrx = { cycle = \"1 s\", window = \"2 s\" }", "rrc.power_saving.edrx.cycle", "5.12, 10.24"),
+        (
+            "rrc.power_saving.edrx = { cycle = \"20.48 s\", window = \"7 s\" }",
+            "rrc.power_saving.edrx.window",
+            "1.28 to 20.48 s",
+        ),
+        ("conditions.network.change = \"soft-handover\"", "conditions.network.change", "TS 36.300 §10.1.2"),
     ];
     for (more, key, text) in cases {
         let config = config::<Config>("lte-cat-m1", more, &[]);

@@ -254,6 +254,13 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("coverage.uplink_repetitions = [1, 32, 16]", "coverage.uplink_repetitions", "TS 36.300 §23.7b"),
         ("carrier.target_bler = 0.7", "carrier.target_bler", "0.5"),
         ("rrc.power_saving.psm = { active = \"2 h\", update = \"1 h\" }", "rrc.power_saving.psm.update", "active"),
+        ("rrc.power_saving.psm = { active = \"1.5 s\", update = \"1 h\" }", "rrc.power_saving.psm.active", "6 min"),
+        ("rrc.power_saving.psm = { active = \"2 s\", update = \"61 s\" }", "rrc.power_saving.psm.update", "320 h"),
+        (
+            "rrc.power_saving.edrx = { cycle = \"81.92 s\", window = \"43.52 s\" }",
+            "rrc.power_saving.edrx.window",
+            "2.56 to 40.96 s",
+        ),
     ];
     for (more, key, text) in cases {
         let error = NbIot::new(&config(more), 1, Seed::new(1), "cell").expect_err(more);
@@ -301,7 +308,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             (config.downlink.bler, config.uplink.bler) = (bler, bler);
             // Short times to an update, so that packets arrive within the run.
             if let Some(psm) = config.rrc.power_saving.as_mut().and_then(|saving| saving.psm.as_mut()) {
-                (psm.active, psm.update) = (Span::from_secs(5), Span::from_secs(60));
+                (psm.active, psm.update) = (Span::from_secs(4), Span::from_secs(60));
             }
             config
         })

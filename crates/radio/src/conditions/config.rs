@@ -166,6 +166,18 @@ impl Config {
         if all.any(|own| own.fading.is_some()) { Err(ConfigError::Fading) } else { Ok(()) }
     }
 
+    /// Refuses soft handover of any mobile, for a technology that has hard handover only.
+    pub(crate) fn refuse_soft_handover(&self) -> Result<(), ConfigError> {
+        let is_soft = |own: &Self| own.network.as_ref().is_some_and(|it| it.change == CellChange::SoftHandover);
+        let mut all = std::iter::once(self).chain(self.of_mobiles.iter().flatten());
+        if !all.any(is_soft) {
+            return Ok(());
+        }
+        let expected = "\"hard-handover\" or \"reselection\": LTE, NR and NB-IoT have no soft handover (TS 36.300 \
+                        §10.1.2, TS 38.300 §9.2.3)";
+        Err(ValueError::Range { key: "conditions.network.change".to_owned(), expected }.into())
+    }
+
     /// The mobiles that have conditions of their own, and one of the others.
     pub(crate) fn distinct(&self) -> usize {
         self.of_mobiles.len() + 1

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ConfigError;
 use crate::enumeration::Enumeration;
 use crate::error::{ModelError, ValueError, range, within_an_hour};
-use crate::ofdma::config::{T310, Values, milliseconds, pdcp};
+use crate::ofdma::config::{Duplex, T310, Values, milliseconds, pdcp};
 use crate::ofdma::{self, Parameters, Technology};
 use crate::{conditions, lte, nr};
 
@@ -188,6 +188,9 @@ impl Config {
         left_out(master.rrc.is_some(), "master.rrc", rrc)?;
         let rrc = "left out: the connection is that of LTE, in `master.rrc` (TS 37.340 §4.1)";
         left_out(secondary.rrc.is_none(), "secondary.rrc", rrc)?;
+        let duplex = "\"full\": a mobile with half duplex has no dual connectivity (TS 38.306 §4.2.21)";
+        left_out(master.mobile.duplex == Duplex::Full, "master.mobile.duplex", duplex)?;
+        left_out(secondary.mobile.duplex == Duplex::Full, "secondary.mobile.duplex", duplex)?;
         let mode = "\"acknowledged\": EN-DC without acknowledgements is not modelled";
         left_out(matches!(master.rlc, lte::Rlc::Acknowledged(_)), "master.rlc.mode", mode)?;
         left_out(matches!(secondary.rlc, nr::Rlc::Acknowledged(_)), "secondary.rlc.mode", mode)?;

@@ -65,8 +65,8 @@ pub struct Cell {
     /// Time division duplex. Without it, frequency division duplex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tdd: Option<Tdd>,
-    /// OFDM symbols of a subframe that carry control channels (CFI), 1 to 3; at most 2 of a special
-    /// subframe.
+    /// OFDM symbols of a subframe that carry control channels: 1 to 3, at 1.4 MHz 2 to 4 (TS 36.211
+    /// Table 6.7-1); at most 2 of a special subframe.
     pub control_symbols: u8,
     /// Resource blocks of the uplink that carry PUCCH, and no data.
     pub pucch_blocks: u8,

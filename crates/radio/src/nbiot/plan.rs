@@ -284,7 +284,7 @@ impl Level {
         };
         let repeated = |repetitions: u64| match repetitions {
             1 => 0.0,
-            repetitions => 10.0 * libm::log10(repetitions as f64) - config.harq.repetition_loss.get(),
+            repetitions => (10.0 * libm::log10(repetitions as f64) - config.harq.repetition_loss.get()).max(0.0),
         };
         let repetitions = coverage.preamble_repetitions[index];
         let response = if repetitions >= MANY_REPETITIONS { LATE_RESPONSE } else { RESPONSE };

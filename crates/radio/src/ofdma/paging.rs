@@ -49,6 +49,9 @@ pub(crate) struct ExtendedCycles {
     /// In units of 5.12 s.
     units: &'static [u64],
     expected: &'static str,
+    /// The paging time window has 1 to 16 times this.
+    window_unit: Span,
+    expected_window: &'static str,
 }
 
 impl ExtendedCycles {
@@ -57,23 +60,49 @@ impl ExtendedCycles {
         units: &[1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 64, 128, 256, 512],
         expected: "5.12, 10.24, 20.48, 40.96, 61.44, 81.92, 102.4, 122.88, 143.36, 163.84, 327.68, 655.36, 1310.72 or \
                    2621.44 s (TS 24.008 §10.5.5.32)",
+        window_unit: Span::from_millis(1280),
+        expected_window: "1.28 to 20.48 s in steps of 1.28 s (TS 24.008 §10.5.5.32)",
     };
     /// Of NB-IoT (mode NB-S1).
     pub const NARROWBAND: Self = Self {
         units: &[4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048],
         expected: "20.48, 40.96, 81.92, 163.84, 327.68, 655.36, 1310.72, 2621.44, 5242.88 or 10485.76 s \
                    (TS 24.008 §10.5.5.32)",
+        window_unit: Span::from_millis(2560),
+        expected_window: "2.56 to 40.96 s in steps of 2.56 s (TS 24.008 §10.5.5.32)",
     };
 
     fn has(&self, cycle: Span) -> bool {
         self.units.iter().any(|units| Span::from_millis(units * 5120) == cycle)
     }
+
+    fn has_window(&self, window: Span) -> bool {
+        has_value(window, &[self.window_unit], 16)
+    }
 }
 
-/// 31 times 320 h, the longest time of GPRS timer 3 (TS 24.008 §10.5.7.4a).
-const LONGEST_UPDATE: Span = Span::from_secs(31 * 320 * 3600);
-/// 31 times 6 minutes, the longest time of GPRS timer 2 (TS 24.008 §10.5.7.4).
-const LONGEST_ACTIVE: Span = Span::from_secs(31 * 360);
+/// Whether a timer has a value of 1 to `most` times one of its units.
+fn has_value(timer: Span, units: &[Span], most: u64) -> bool {
+    units.iter().any(|unit| {
+        let (timer, unit) = (timer.as_nanos(), unit.as_nanos());
+        timer.is_multiple_of(unit) && (1..=most).contains(&(timer / unit))
+    })
+}
+
+/// The units of GPRS timer 2 (TS 24.008 §10.5.7.4).
+const ACTIVE_UNITS: [Span; 3] = [Span::from_secs(2), Span::from_secs(60), Span::from_secs(360)];
+/// The units of GPRS timer 3 (TS 24.008 §10.5.7.4a).
+const UPDATE_UNITS: [Span; 7] = [
+    Span::from_secs(2),
+    Span::from_secs(30),
+    Span::from_secs(60),
+    Span::from_secs(600),
+    Span::from_secs(3600),
+    Span::from_secs(36_000),
+    Span::from_secs(320 * 3600),
+];
+/// The longest time of either in its unit.
+const LONGEST: u64 = 31;
 
 impl PowerSaving {
     /// Refuses what makes no sense beside a paging cycle, or is no cycle of the technology.
@@ -88,23 +117,21 @@ impl PowerSaving {
                                 more (TS 36.304 §7.3)";
                 return Err(range(table, "window", expected));
             }
+            if !cycles.has_window(*window) {
+                return Err(range(table, "window", cycles.expected_window));
+            }
         }
         if let Some(PowerSavingMode { active, update }) = &self.psm {
             let table = "rrc.power_saving.psm";
-            within_a_long_time(
-                *active,
-                LONGEST_ACTIVE,
-                table,
-                "active",
-                "at most 186 min (T3324, TS 24.008 §10.5.7.4)",
-            )?;
-            within_a_long_time(
-                *update,
-                LONGEST_UPDATE,
-                table,
-                "update",
-                "at most 9920 h (T3412, TS 24.008 §10.5.7.4a)",
-            )?;
+            if !active.is_zero() && !has_value(*active, &ACTIVE_UNITS, LONGEST) {
+                let expected = "0 s, or 1 to 31 times 2 s, 1 min or 6 min (T3324, TS 24.008 §10.5.7.4)";
+                return Err(range(table, "active", expected));
+            }
+            if !has_value(*update, &UPDATE_UNITS, LONGEST) {
+                let expected = "1 to 31 times 2 s, 30 s, 1 min, 10 min, 1 h, 10 h or 320 h (T3412, TS 24.008 \
+                                §10.5.7.4a)";
+                return Err(range(table, "update", expected));
+            }
             if update <= active {
                 let expected = "longer than `active`: otherwise the mobile never sleeps (TS 24.301 §5.3.11)";
                 return Err(range(table, "update", expected));
@@ -178,17 +205,6 @@ impl Paging {
         });
         in_this.unwrap_or(next_window + self.offset)
     }
-}
-
-/// Refuses what is longer than `most`, the longest time that a timer can have.
-fn within_a_long_time(
-    span: Span,
-    most: Span,
-    table: &str,
-    key: &str,
-    expected: &'static str,
-) -> Result<(), ValueError> {
-    if span <= most { Ok(()) } else { Err(range(table, key, expected)) }
 }
 
 #[cfg(test)]

@@ -214,8 +214,9 @@ impl Rlc {
         self.counters.queued.packets == self.departures.len() as u64
     }
 
-    /// Bytes that could be sent now, headers included: what a buffer status report reports of this
-    /// direction's data (TS 36.322 §4.5).
+    /// Bytes that could be sent now, headers included. A buffer status report has those of packets
+    /// only (TS 36.321 and TS 38.321 §6.1.3.1), and the base station adds what it expects of
+    /// headers; here the report has them.
     #[inline]
     pub fn waiting(&self) -> u64 {
         let (packets, bytes) = self.pdcp.backlog();

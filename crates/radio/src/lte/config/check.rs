@@ -45,6 +45,7 @@ impl Config {
         if let Some(voice) = &self.voice {
             self.check_voice(voice)?;
         }
+        self.conditions.refuse_soft_handover()?;
         Ok(self.conditions.refuse_fading()?)
     }
 }
@@ -149,6 +150,9 @@ impl Tdd {
     }
 }
 
+/// With at most this number of resource blocks, a CFI stands for one more symbol (TS 36.211 Table 6.7-1).
+const NARROW: u32 = 10;
+
 impl Cell {
     fn check(&self) -> Result<(), ValueError> {
         let Some(channel) = tables::channel(self.bandwidth) else {
@@ -157,7 +161,12 @@ impl Cell {
         if let Some(tdd) = self.tdd {
             tdd.check()?;
         }
-        between(self.control_symbols.into(), [1, 3], "cell", "control_symbols", "CFI, TS 36.212 §5.3.4")?;
+        let (symbols, source) = if channel.resource_blocks <= NARROW {
+            ([2, 4], "for at most 10 resource blocks, TS 36.211 Table 6.7-1")
+        } else {
+            ([1, 3], "CFI, TS 36.212 §5.3.4")
+        };
+        between(self.control_symbols.into(), symbols, "cell", "control_symbols", source)?;
         at_most(self.pucch_blocks.into(), u64::from(channel.resource_blocks) - 1, "cell", "pucch_blocks")?;
         above_zero(self.users_per_tti > 0, "cell", "users_per_tti")?;
         if self.processing > Span::from_millis(3) {

@@ -32,6 +32,7 @@ impl Config {
             drx.check(Some(self.rrc.inactivity), &Values::LTE)?;
         }
         pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref(), &Values::LTE)?;
+        self.conditions.refuse_soft_handover()?;
         Ok(self.conditions.refuse_fading()?)
     }
 

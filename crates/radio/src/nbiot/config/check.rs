@@ -54,6 +54,7 @@ impl Config {
             queue.check().map_err(|source| ValueError::Queue { key: "queue".to_owned(), source })?;
         }
         self.rrc.check()?;
+        self.conditions.refuse_soft_handover()?;
         Ok(self.conditions.refuse_fading()?)
     }
 }

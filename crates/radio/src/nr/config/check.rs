@@ -49,6 +49,7 @@ impl Config {
             }
         }
         pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref(), &Values::NR)?;
+        self.conditions.refuse_soft_handover()?;
         self.conditions.refuse_fading()?;
         Ok(timeline)
     }
