@@ -1,7 +1,7 @@
 //! The uplink of a mobile at its highest power: where the SINR in a tenth of the band is too low
 //! for any scheme, the base station gives it fewer resource blocks, in which the same power has a
-//! higher SINR (TS 36.213 §5.1.1.1, TS 38.213 §7.1.1). The mobile's power headroom reports tell it
-//! (TS 36.321 §5.4.6, TS 38.321 §5.4.6).
+//! higher SINR (TS 36.213 §5.1.1.1, TS 38.213 §7.1.1). Mobiles report their power headroom (TS
+//! 36.321 §5.4.6, TS 38.321 §5.4.6).
 
 use super::grid::Grid;
 

@@ -150,7 +150,8 @@ impl Tdd {
     }
 }
 
-/// With at most this number of resource blocks, a CFI stands for one more symbol (TS 36.211 Table 6.7-1).
+/// With at most this number of resource blocks, a CFI stands for one more symbol (TS 36.211 Table
+/// 6.7-1).
 const NARROW: u32 = 10;
 
 impl Cell {
