@@ -6,6 +6,7 @@ draft-ietf-quic-qlog-quic-events-01, whose event names qvis reads. Times are mil
 start of the run.
 """
 
+import heapq
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,9 +35,12 @@ _STATES = {
     "timeout": "slow_start",
     "recovery-end": "congestion_avoidance",
     "undo": "congestion_avoidance",
+    "congestion-experienced": "congestion_avoidance",
 }
 """Triggers of the table `tcp` that change the congestion state, and the new state."""
 _TRIGGERS = {"timeout": "persistent_congestion", "congestion-experienced": "ECN"}
+_UDP_OVER_IP = 28
+"""Bytes of the headers of IPv4 and UDP in front of a QUIC packet."""
 
 
 class NoConnectionsError(Exception):
@@ -85,12 +89,15 @@ def _traces(result: Result, number: int) -> Iterator[dict[str, Any]]:
         row = known[flow % len(flows)]
         title = row["name"] if flow in known else f"{row['name']}, connection {flow // len(flows)}"
         packets = steps.filter(flow=flow)
+        protocol = _protocol(row)
+        numbers = _numbers(packets)
+        frames = _frames(packets, numbers)
         ends = (("server", "server"), (row["mobile"], "client"))
         for component, kind in ends:
             # Either interface of a mobile may carry packets of its flow.
             interfaces = [component, f"{component}-second"]
             events = [
-                *_packets(packets.filter(pl.col("component").is_in(interfaces))),
+                *_packets(packets.filter(pl.col("component").is_in(interfaces)), protocol, numbers, frames),
                 *_sender(senders.filter(flow=flow, component=component)),
             ]
             # Equal times keep this order: what an end receives comes before what follows from it.
@@ -102,7 +109,7 @@ def _traces(result: Result, number: int) -> Iterator[dict[str, Any]]:
                 "common_fields": {
                     "time_format": "relative",
                     "reference_time": 0,
-                    "protocol_type": [_protocol(row)],
+                    "protocol_type": [protocol],
                     "group_id": str(flow),
                 },
                 "events": events,
@@ -114,27 +121,83 @@ def _protocol(row: dict[str, Any]) -> str:
     return "QUIC" if row.get("tcp", {}).get("profile") == "quic-quinn" else "TCP"
 
 
-def _packets(packets: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def _numbers(packets: pl.DataFrame) -> dict[int, int]:
+    """Return the number of each packet of a connection, by that of the run.
+
+    Each end numbers what it sends, from 0, as in QUIC: a packet that is sent again has another.
+    """
+    sent = packets.filter(step="sent")
+    rank = pl.int_range(pl.len()).over("direction")
+    return dict(sent.select("packet", rank.alias("number")).rows())
+
+
+def _frames(packets: pl.DataFrame, numbers: dict[int, int]) -> dict[int, list[dict[str, Any]]]:
+    """Return stream and acknowledgement of each segment of TCP as frames of QUIC.
+
+    An acknowledgement has the packet numbers of the other end that have arrived, and whose bytes
+    are before the acknowledgement number. It leaves out those of acknowledgements that arrived
+    before, as ends of QUIC do.
+    """
+    frames: dict[int, list[dict[str, Any]]] = {}
+    ends: dict[int, int] = {}
+    arrived: dict[str, list[tuple[int, int]]] = {"down": [], "up": []}
+    unconfirmed: dict[str, set[int]] = {"down": set(), "up": set()}
+    carried: dict[int, set[int]] = {}
+    opposite = {"down": "up", "up": "down"}
+    columns = ("step", "direction", "packet", "offset", "length", "ack")
+    for step, direction, packet, offset, length, ack in packets.select(*columns).rows():
+        pending = unconfirmed[opposite[direction]]
+        if step == "received":
+            pending -= carried.pop(packet, set())
+            if packet in ends:
+                heapq.heappush(arrived[direction], (ends[packet], numbers[packet]))
+            continue
+        own: list[dict[str, Any]] = []
+        if length:
+            ends[packet] = offset + length
+            own.append({"frame_type": "stream", "stream_id": 0, "offset": offset, "length": length})
+        waiting = arrived[opposite[direction]]
+        while ack and waiting and waiting[0][0] <= ack:
+            pending.add(heapq.heappop(waiting)[1])
+        if pending:
+            carried[packet] = set(pending)
+            own.append({"frame_type": "ack", "acked_ranges": _ranges(sorted(pending))})
+        if own:
+            frames[packet] = own
+    return frames
+
+
+def _ranges(numbers: list[int]) -> list[list[int]]:
+    """Return the ranges, first and last, of rising numbers."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ranges
+
+
+def _packets(
+    packets: pl.DataFrame, protocol: str, numbers: dict[int, int], frames: dict[int, list[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
     """Yield the packets that an end sent or received."""
-    columns = ("time", "step", "packet", "size", "offset", "length", "ack")
-    for time, step, packet, size, offset, length, ack in packets.select(*columns).rows():
+    around = _UDP_OVER_IP if protocol == "QUIC" else 0
+    for time, step, packet, size in packets.select("time", "step", "packet", "size").rows():
         data: dict[str, Any] = {
             # The log has the packets of a flow without their encryption levels.
-            "header": {"packet_type": "unknown", "packet_number": packet},
-            "raw": {"length": size},
+            "header": {"packet_type": "unknown", "packet_number": numbers[packet]},
+            "raw": {"length": size - around},
         }
-        # Of TCP, where it is sent: stream and acknowledgement as frames of QUIC.
-        frames = [{"frame_type": "stream", "stream_id": 0, "offset": offset, "length": length}] if length else []
-        if ack:
-            frames.append({"frame_type": "ack", "acked_ranges": [[0, ack - 1]]})
-        if frames:
-            data["frames"] = frames
+        if packet in frames:
+            data["frames"] = frames[packet]
         yield _event(time, f"transport:packet_{step}", data)
 
 
 def _sender(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield the metrics of a sender as they change, and its states."""
     before: dict[str, Any] = {}
+    before_state: str | None = None
     for row in rows.iter_rows(named=True):
         values = {key: row[column] for column, key in _METRICS.items()}
         changed = {key: value for key, value in values.items() if value is not None and before.get(key) != value}
@@ -142,12 +205,13 @@ def _sender(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
             before |= changed
             data = {key: value / _NANOSECONDS if key in _TIMES else value for key, value in changed.items()}
             yield _event(row["time"], "recovery:metrics_updated", data)
-        state = _STATES.get(row["trigger"])
-        if state is not None or row["trigger"] in _TRIGGERS:
-            data = {"new": state or "recovery"}
+        state = _STATES.get(row["trigger"], before_state)
+        if state != before_state:
+            data = {"new": state} | ({} if before_state is None else {"old": before_state})
             if row["trigger"] in _TRIGGERS:
                 data["trigger"] = _TRIGGERS[row["trigger"]]
             yield _event(row["time"], "recovery:congestion_state_updated", data)
+            before_state = state
 
 
 def _event(time: int, name: str, data: dict[str, Any]) -> dict[str, Any]:
