@@ -99,7 +99,7 @@ impl Plan {
             timeline: parameters.timeline.clone(),
             down: parameters.down.clone(),
             up: parameters.up.clone(),
-            power: parameters.repetition.is_none().then(|| PowerLimit::new(&parameters.up)),
+            power: parameters.repetition.is_none().then(|| PowerLimit::new(&parameters.up, harq.max_transmissions)),
             decoder: parameters.decoder,
             combining: harq.combining,
             first_errors: FirstErrors::default(),

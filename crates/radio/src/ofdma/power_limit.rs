@@ -1,7 +1,7 @@
 //! The uplink of a mobile at its highest power: where the SINR in a tenth of the band is too low
-//! for any scheme, the base station gives it fewer resource blocks, in which the same power has a
-//! higher SINR (TS 36.213 §5.1.1.1, TS 38.213 §7.1.1). Mobiles report their power headroom (TS
-//! 36.321 §5.4.6, TS 38.321 §5.4.6).
+//! even for repeated blocks of the lowest scheme, the base station gives it fewer resource blocks,
+//! in which the same power has a higher SINR (TS 36.213 §5.1.1.1, TS 38.213 §7.1.1). Mobiles report
+//! their power headroom (TS 36.321 §5.4.6, TS 38.321 §5.4.6).
 
 use super::grid::Grid;
 
@@ -20,20 +20,22 @@ const MOST_REPORTED: u8 = 15;
 pub struct PowerLimit {
     /// Resource blocks in the share of `below_downlink`.
     share: f64,
-    /// The SINR of the lowest CQI in decibels.
+    /// The lowest SINR in decibels at which blocks get through: that of the lowest CQI, less what
+    /// hybrid ARQ adds with all transmissions but one.
     lowest: f64,
     /// What the least number of resource blocks adds to the SINR, in decibels.
     most: f64,
 }
 
 impl PowerLimit {
-    /// That in a band.
-    pub fn new(up: &Grid) -> Self {
+    /// That in a band, with blocks that are sent up to `transmissions` times.
+    pub fn new(up: &Grid, transmissions: u8) -> Self {
         let share = f64::from(up.total) * SHARE;
-        Self { share, lowest: up.lowest_sinr(), most: decibels(share / f64::from(LEAST)).max(0.0) }
+        let lowest = up.lowest_sinr() - decibels(f64::from(transmissions.saturating_sub(1).max(1)));
+        Self { share, lowest, most: decibels(share / f64::from(LEAST)).max(0.0) }
     }
 
-    /// Decibels that a SINR is short of the lowest CQI, at most those that fewer resource blocks
+    /// Decibels that a SINR is short of what gets blocks through, at most those that fewer resource blocks
     /// can add.
     pub fn shortage(&self, sinr: f64) -> u8 {
         (self.lowest - sinr).clamp(0.0, self.most).ceil().min(f64::from(MOST_REPORTED)) as u8
@@ -70,7 +72,10 @@ mod tests {
     #[test]
     fn a_mobile_gets_as_few_blocks_as_its_power_demands() {
         let nr = parameters::<nr::Config>(include_str!("../../../../presets/nr-n78-100mhz-sa.toml"), "");
-        let limit = PowerLimit::new(&nr.up);
+        let limit = PowerLimit::new(&nr.up, 4);
+        // A third of the power of a block that is sent once.
+        assert!((nr.up.lowest_sinr() - limit.lowest - 4.77).abs() < 0.01);
+        assert_eq!(PowerLimit::new(&nr.up, 1).lowest, nr.up.lowest_sinr());
         assert_eq!((limit.shortage(limit.lowest), limit.blocks(0)), (0, u32::MAX));
         let share = limit.share;
         for (short, blocks) in [(1, share / 1.26), (3, share / 2.0), (6, share / 4.0)] {
@@ -83,7 +88,7 @@ mod tests {
     #[test]
     fn fewer_blocks_raise_a_sinr_up_to_the_lowest_that_carries_data() {
         let nr = parameters::<nr::Config>(include_str!("../../../../presets/nr-n78-100mhz-sa.toml"), "");
-        let limit = PowerLimit::new(&nr.up);
+        let limit = PowerLimit::new(&nr.up, 4);
         let total = nr.up.total;
         assert_eq!(limit.gain(limit.lowest, 3), 0.0);
         assert_eq!(limit.gain(limit.lowest - 5.0, total), 0.0);
@@ -101,7 +106,7 @@ mod tests {
     fn a_narrow_band_has_no_fewer_blocks() {
         let bandwidth = "bandwidth = \"1.4 MHz\"\npucch_blocks = 1\ncontrol_symbols = 2";
         let lte = parameters::<lte::Config>(include_str!("../../../../presets/lte-10mhz.toml"), bandwidth);
-        let limit = PowerLimit::new(&lte.up);
+        let limit = PowerLimit::new(&lte.up, 4);
         assert_eq!((limit.shortage(-60.0), limit.gain(-60.0, 3)), (0, 0.0));
     }
 }
