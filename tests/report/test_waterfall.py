@@ -89,6 +89,22 @@ def test_set_up_is_that_of_the_packets(secure: airpath.Result, view: View) -> No
     assert not any(request.time_of("dns") is not None for request in again.requests)
 
 
+def test_tls_of_an_earlier_view_is_not_drawn_again() -> None:
+    """A connection that stays open has one handshake, in the view that opened it."""
+    result = airpath.run(SCENARIO, set={"flow.0.views": 2, "flow.0.cache": False, "flow.0.reading": "1 s"})
+    first, second = views(result)
+    setups = {each.key: {phase.name: phase.end - phase.start for phase in each.setup} for each in first.connections}
+    kept = [each for each in second.connections if each.opened < 0]
+    assert kept
+    for each in kept:
+        assert {phase.name: phase.end - phase.start for phase in each.setup} == pytest.approx(setups[each.key])
+        assert all(phase.end <= 0 for phase in each.setup)
+    carried = [request for request in second.requests if request.connection == kept[0].key]
+    assert all(request.time_of("tls") is None for request in carried)
+    drawn = {each["name"] for each in bars(plot.connections(result, view=1), "y")}
+    assert ("TLS" in drawn) == any(each.opened >= 0 for each in second.connections)
+
+
 def test_only_flows_with_tls_have_its_phase() -> None:
     """Connections that were opened ahead wait for their request without it."""
     clear = '[[flow]]\nkind = "page"\npage = "umts-live-yahoo"\nspeculative = 2\n'

@@ -1,5 +1,6 @@
 """The views of simulated pages, from `pages` and `objects` of the summary and the event log."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,12 +31,12 @@ def simulated(result: Result) -> list[View]:
     if not objects:
         return []
     flows = {flow["flow"]: flow for flow in result.summary["flows"]}
-    log = _Log(result)
+    log, first_requests = _Log(result), _first_requests(result)
     found = []
     for page in result.summary.get("pages", []):
         rows = objects.get((page["repetition"], page["flow"], page["view"]), [])
         connections, look_ups = (
-            log.connections(page, rows, secure=is_secure(flows[page["flow"]])),
+            log.connections(page, rows, first_requests if is_secure(flows[page["flow"]]) else {}),
             log.look_ups(page, rows),
         )
         setup = _setup(rows, connections, look_ups)
@@ -50,6 +51,22 @@ def simulated(result: Result) -> list[View]:
 def is_secure(flow: Row) -> bool:
     """Return whether a flow of kind `page` uses TLS; results of older versions do not have it."""
     return flow.get("tls", "none") != "none"
+
+
+def _first_requests(result: Result) -> dict[tuple[int, int, int], float]:
+    """Return the time of the first request on each connection, in seconds from the start of a run.
+
+    The key is repetition, flow and connection.
+    """
+    pages, objects = (result.summary.get(name, []) for name in ("pages", "objects"))
+    starts = {(page["repetition"], page["flow"], page["view"]): page["start_s"] for page in pages}
+    first: dict[tuple[int, int, int], float] = {}
+    for row in objects:
+        start = starts.get((row["repetition"], row["flow"], row["view"]))
+        if start is not None and row["requested_s"] is not None:
+            key = (row["repetition"], row["flow"], row["connection"])
+            first[key] = min(first.get(key, math.inf), start + row["requested_s"])
+    return first
 
 
 class _Log:
@@ -68,8 +85,16 @@ class _Log:
         except (NotLoggedError, UnreadableResultError, PolarsError):
             self._steps = None
 
-    def connections(self, page: Row, rows: Sequence[Row], *, secure: bool) -> list[Connection]:
-        """Return the connections with requests in a view, in the order of their opening."""
+    def connections(
+        self, page: Row, rows: Sequence[Row], first_requests: Mapping[tuple[int, int, int], float]
+    ) -> list[Connection]:
+        """Return the connections with requests in a view, in the order of their opening.
+
+        Args:
+            page: The view.
+            rows: Its objects.
+            first_requests: Result of `_first_requests`; empty without TLS.
+        """
         first: dict[int, Row] = {}
         for row in sorted((row for row in rows if row["requested_s"] is not None), key=lambda row: row["requested_s"]):
             first.setdefault(row["connection"], row)
@@ -80,8 +105,11 @@ class _Log:
             if handshake is not None:
                 opened, established, closed = handshake
                 setup.append(Phase("connect", opened, established))
-                if secure and row["requested_s"] > established:
-                    setup.append(Phase("tls", established, row["requested_s"]))
+                # TLS ends at the first request, which may be in an earlier view. Where a connection
+                # of an earlier view had none there, the end is unknown.
+                request = first_requests.get((page["repetition"], page["flow"], number), -math.inf) - page["start_s"]
+                if request - established > _SHORTEST and (established >= 0) == (request >= 0):
+                    setup.append(Phase("tls", established, request))
             found.append(Connection(str(number), row["origin"], opened, tuple(setup), closed))
         return sorted(found, key=lambda each: each.opened)
 
