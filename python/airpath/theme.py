@@ -89,8 +89,12 @@ OBJECTS = {
 }
 """Colours of the types of objects in web pages. Media are hatched."""
 
-SETUP = {"dns": HOPS[0], "connect": HOPS[1], "tls": HOPS[2]}
-"""Colours of the phases before a request, drawn as thin bars."""
+SETUP = {
+    "dns": Colour("#a15acf", "#7b69c6"),
+    "connect": Colour("#47b5fa", "#699ef5"),
+    "tls": Colour("#91450d", "#e28247"),
+}
+"""Colours of the phases before a request, drawn as thin bars beside those of `OBJECTS`."""
 
 NAMED = {
     "page": PAGE,
@@ -139,7 +143,8 @@ def dash(index: int) -> str:
 def every_colour() -> list[Colour]:
     """Return all colours of the theme."""
     ramps = (AIRTIME_RAMP, AIRTIME_UP_RAMP, REPAIR_RAMP, LEVEL_RAMP)
-    return [*NAMED.values(), *SERIES, *HOPS, *STATES, *CAUSES, *(colour for ramp in ramps for colour in ramp)]
+    lists = (NAMED.values(), SERIES, HOPS, STATES, CAUSES, SETUP.values(), *ramps)
+    return [colour for each in lists for colour in each]
 
 
 def dark_of() -> dict[str, str]:

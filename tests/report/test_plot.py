@@ -348,7 +348,8 @@ def test_colours_differ_for_every_colour_vision(dark: bool) -> None:
     def of(colour: theme.Colour) -> str:
         return colour.dark if dark else colour.light
 
-    distinct = ((theme.DOWN, theme.UP, theme.ALERT), theme.SERIES, theme.HOPS, theme.CAUSES)
+    bars = tuple(dict.fromkeys([*theme.SETUP.values(), *theme.OBJECTS.values()]))
+    distinct = ((theme.DOWN, theme.UP, theme.ALERT), theme.SERIES, theme.HOPS, theme.CAUSES, bars)
     for group, least in ((each, 0.1) for each in distinct):
         for one, other in combinations(group, 2):
             for eye in _EYES:
