@@ -12,7 +12,7 @@ import pytest
 
 import airpath
 from airpath.compare import statistics
-from airpath.compare.comparison import LEVEL, Comparison
+from airpath.compare.comparison import LEVEL, Comparison, cells
 from airpath.compare.output import to_junit, to_markdown
 from airpath.compare.rules import parse_rule, read_rules
 from airpath.compare.samples import Samples, load_samples
@@ -104,6 +104,37 @@ def test_needed_repetitions_have_the_stated_power():
         statistics.shift_p(Pair(drawn.normal(10, 1, n), drawn.normal(11, 1, n), False)) < LEVEL for _ in range(300)
     ]
     assert 0.7 < sum(found) / len(found) < 0.9
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("tests", [1, 2, 5, 20, 200])
+def test_the_fewest_repetitions_reach_the_level_after_the_correction(paired: bool, tests: int):
+    """Of sides that do not overlap, whose p-value is the least one."""
+
+    def corrected(n: int) -> float:
+        base = np.linspace(1, 2, n)
+        return statistics.holm([statistics.shift_p(Pair(base, base * 2.5, paired))] * tests)[0]
+
+    fewest = statistics.fewest_samples(LEVEL / tests, paired=paired)
+    assert corrected(fewest) < LEVEL <= corrected(fewest - 1)
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_the_needed_repetitions_suffice_for_all_rows(n: int):
+    figures = ("duration_s", "throughput_bps", "rtt_mean_s", "retransmitted_packets", "delay_p95_s")
+
+    def of(n: int) -> Comparison:
+        """Return a comparison of five figures, each larger by 5 % in all repetitions."""
+        sides = []
+        for name, factor in (("base", 1.0), ("new", 1.05)):
+            values = {figure: {str(at): (10 + 0.1 * at) * factor for at in range(n)} for figure in figures}
+            sides.append(Samples(name, {"download": values}, seed=1))
+        return Comparison(sides[0], sides[1:], figures=figures, rules=[])
+
+    rows = of(n).rows
+    assert {(row.verdict, row.needed) for row in rows} == {("too few repetitions", 8)}
+    assert cells(rows[0])[-1] == "too few repetitions; about 8 would show 5 %"
+    assert {row.verdict for row in of(8).rows} == {"higher"}
 
 
 def test_equal_scenarios_rarely_fail_a_rule():

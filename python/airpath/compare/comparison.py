@@ -54,7 +54,7 @@ class Row:
     """`higher` or `lower`; `other distribution` if the samples differ but not clearly their mean;
     `equal`, `no difference found`, or `too few repetitions`."""
     needed: int | None
-    """About how many repetitions would show a change of 5 %."""
+    """About how many repetitions would show a change of 5 %, after the correction of p."""
 
 
 def cells(row: Row) -> list[str]:
@@ -300,7 +300,7 @@ def _row(new: str, group: Group, figure: str, pair: Pair, p: float, rows: int) -
         verdict = "other distribution"
     elif pair.is_paired and not (pair.new - pair.base).any():
         verdict = "equal"
-    elif pair.least_p * rows >= LEVEL:
+    elif statistics.least_shift_p(len(pair.base), len(pair.new), paired=pair.is_paired) * rows >= LEVEL:
         verdict = "too few repetitions"
     else:
         verdict = "no difference found"
@@ -347,7 +347,8 @@ def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes:
     # These repetitions would probably have shown a change of the limit.
     if pair.least_p * outcomes < LEVEL and (needed is None or needed <= fewer):
         return Outcome(rule, new, group, value, p, "passed", f"{shown}, which chance explains (p = {p:.2g})")
-    enough = f"about {needed} repetitions of each would show {shift:.0%}" if needed else "repeat both at least 4 times"
+    fewest = statistics.fewest_samples(LEVEL / outcomes, paired=pair.is_paired)
+    enough = f"about {needed} repetitions of each would show {shift:.0%}" if needed else f"{fewest} of each may suffice"
     n = f"{len(pair.base)} and {len(pair.new)}"
     return Outcome(
         rule, new, group, value, p, "undecided", f"{shown} (p = {p:.2g}): {n} repetitions are too few; {enough}"

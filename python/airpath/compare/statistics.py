@@ -9,9 +9,11 @@
 | many tests at once | Holm's correction |
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -96,6 +98,20 @@ def shift_p(pair: Pair) -> float:
     return float(found.pvalue)
 
 
+@lru_cache
+def least_shift_p(base: int, new: int, *, paired: bool) -> float:
+    """Return the least p-value of `shift_p` without ties: that of sides that do not overlap.
+
+    Args:
+        base: The number of samples of the base.
+        new: The number of samples of the other side.
+        paired: Whether the samples are pairs.
+    """
+    import numpy as np
+
+    return shift_p(Pair(np.zeros(base) if paired else -np.arange(1.0, base + 1), np.arange(1.0, new + 1), paired))
+
+
 def permutation_p(pair: Pair, name: str, *, tests: int = 1) -> float:
     """Return the two-sided p-value of a permutation test of the difference of a statistic.
 
@@ -166,11 +182,21 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
+def fewest_samples(level: float, *, paired: bool) -> int:
+    """Return the least number of samples of each side with which a p-value can be below a level.
+
+    Args:
+        level: The level, divided by the number of tests that p-values are corrected for.
+        paired: Whether the samples are pairs.
+    """
+    return next(n for n in itertools.count(2) if least_shift_p(n, n, paired=paired) < level)
+
+
 def needed_samples(pair: Pair, change: float, level: float) -> int | None:
     """Return about how many samples of each side show a relative change of the mean.
 
-    By the normal approximation, with a power of 80 % at this two-sided level; `None` if that cannot
-    be computed.
+    By the normal approximation, with a power of 80 % at this two-sided level, and not less than
+    `fewest_samples`; `None` if that cannot be computed.
     """
     import numpy as np
     from scipy import stats
@@ -182,7 +208,7 @@ def needed_samples(pair: Pair, change: float, level: float) -> int | None:
         variance = float(np.var(pair.new - pair.base, ddof=1))
     else:
         variance = float(np.var(pair.base, ddof=1) + np.var(pair.new, ddof=1))
-    fewest = 6 if pair.is_paired else 4  # with fewer no permutation test reaches 5 %
+    fewest = fewest_samples(level, paired=pair.is_paired)
     factor = float(stats.norm.ppf(1 - level / 2) + stats.norm.ppf(_POWER))
     return max(fewest, math.ceil(factor**2 * variance / (change * mean) ** 2))
 
