@@ -29,9 +29,48 @@ OVERFLOWING = """(async () => {
 })()"""
 """The number of names in bands, and those that are wider than their band."""
 
+BROKEN = """(async () => {
+  while (document.documentElement.dataset.drawn !== "all") await new Promise((done) => setTimeout(done, 20));
+  const broken = [];
+  for (const cell of document.querySelectorAll("td:not(.number)")) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/[^\\s-]+/g)) {
+      const range = document.createRange();
+      range.setStart(texts.currentNode, word.index);
+      range.setEnd(texts.currentNode, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map((part) => part.top)).size > 1) broken.push(word[0]);
+    }
+  }
+  return broken.join();
+})()"""
+"""The words in cells of tables that a line ends within."""
+
 PHONE = 390
 PAPER = 688
 """A4 within the margins of `report.css.j2`: 182 mm."""
+
+
+@pytest.fixture(scope="module")
+def two_bearers(tmp_path_factory: pytest.TempPathFactory) -> airpath.Result:
+    """A download over each of two bearers."""
+    scenario = """
+    format = 1
+    name = "two bearers"
+    [bearer]
+    preset = "lte-20mhz"
+    [second_bearer]
+    preset = "wifi-n"
+    [[flow]]
+    name = "over lte"
+    kind = "download"
+    bytes = "1 MB"
+    [[flow]]
+    name = "over wifi"
+    kind = "download"
+    bytes = "1 MB"
+    bearer = "second"
+    """
+    return airpath.run(scenario, out=tmp_path_factory.mktemp("two") / "two-bearers-of-one-mobile")
 
 
 def evaluated(expression: str, page: Path, available: int, media: str = "") -> Any:
@@ -62,6 +101,15 @@ def test_a_state_has_its_name_where_it_fits(available: int, tmp_path: Path, need
     labels, wide = evaluated(OVERFLOWING, page, available)
     assert labels >= 4
     assert wide == ""
+
+
+@pytest.mark.parametrize("available", [PHONE, 700, 1000, 1200])
+def test_no_line_of_a_table_ends_within_a_word(
+    available: int, tmp_path: Path, need: Callable[[str], str], two_bearers: airpath.Result
+) -> None:
+    need("chromium")
+    page = report.write([two_bearers], tmp_path / "report.html")
+    assert evaluated(BROKEN, page, available) == ""
 
 
 def test_tables_fit_on_paper(tmp_path: Path, need: Callable[[str], str]) -> None:

@@ -28,6 +28,8 @@ from airpath.report.metrics import METRICS, Quantity, few
 from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS
 
 MOST_ROWS = 100
+_LONG = 24
+"""Letters of a word that is not broken: an address with its port has 21."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Cell:
     """`good` or `bad` where it is a judgement."""
     parts: Sequence[Part] = ()
     """The parts of a whole, drawn as a bar."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has a word, such as a path, that a line may end within."""
+        return any(len(word) > _LONG for word in f"{self.text} {self.more}".split())
 
     @property
     def bar_text(self) -> str:
