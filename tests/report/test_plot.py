@@ -175,8 +175,9 @@ def test_the_rate_of_the_last_step_is_a_mean_of_the_whole_step() -> None:
 @pytest.mark.parametrize(
     ("labels", "shown"),
     [
-        (("CUBIC", "a window of one megabyte"), ["CUBIC ↓", "CUBIC ↑", "a w…abyte ↓", "a w…abyte ↑"]),
-        (("1 window of one byte", "1 window of ten byte"), ["1 …e byte ↓", "1 …e byte ↑"]),
+        (("CUBIC", "a window of one megabyte"), ["CUBIC ↓", "CUBIC ↑", "…megabyte ↓", "…megabyte ↑"]),
+        (("one unbreakableword", "two unbreakableword"), ["one…eword ↓", "one…eword ↑"]),
+        (("1 window of one byte", "1 window of ten byte"), ["…one byte ↓", "…one byte ↑"]),
     ],
 )
 def test_labels_of_radio_tracks_keep_run_and_direction(labels: tuple[str, str], shown: list[str]) -> None:

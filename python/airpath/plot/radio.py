@@ -1,5 +1,6 @@
 """The radio by user: air time, share of repeated PDUs, and level (C/I, CQI, MCS, coding scheme)."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -19,6 +20,8 @@ _CELLS = 500
 _MOST_TRACKS = 48
 _GAP = 46
 _MOST_LETTERS = 11
+_FEWEST_LETTERS = 4
+"""Letters of an ellipsis and a direction, and one more: a shortened name has a word, too."""
 _REPEATED = "repeated PDUs"
 _ARROWS = {"down": "↓", "up": "↑"}
 
@@ -209,6 +212,7 @@ def _draw(
         "tickmode": "array",
         "tickvals": list(range(len(tracks))),
         "ticktext": _short([track.label for track in tracks]),
+        "tickfont": {"size": 10},
     }
     figure.update_layout(
         {
@@ -242,10 +246,19 @@ def _words(track: _Track, rows: pl.DataFrame) -> str:
 
 
 def _short(names: Sequence[str]) -> list[str]:
-    """Return names that fit into the margin: without their middle, and different if possible."""
+    """Return names that fit into the margin, different if possible.
+
+    Of long ones the last words, or else all but their middle.
+    """
+
+    def last_words(name: str) -> str:
+        parts = [f"…{name[word.start() :]}" for word in re.finditer(r"(?<=[\s-])[^\s-]", name)]
+        return next((part for part in parts if len(part) <= _MOST_LETTERS and len(part) > _FEWEST_LETTERS), name)
 
     def shortened(tail: int) -> list[str]:
         head = _MOST_LETTERS - 1 - tail
         return [name if len(name) <= _MOST_LETTERS else f"{name[:head]}…{name[-tail:]}" for name in names]
 
-    return max(map(shortened, (7, 6, 5, 4, 8, 9)), key=lambda labels: len(set(labels)))
+    by_word = [name if len(name) <= _MOST_LETTERS else last_words(name) for name in names]
+    candidates = [by_word] if max(map(len, by_word), default=0) <= _MOST_LETTERS else []
+    return max([*candidates, *map(shortened, (7, 6, 5, 4, 8, 9))], key=lambda labels: len(set(labels)))
