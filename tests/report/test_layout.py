@@ -12,7 +12,7 @@ import pytest
 import airpath
 from airpath import report
 from airpath.page.devtools import Chromium
-from support import ROOT, Command
+from support import ROOT, TWO_BEARERS, Command
 
 WIDTH = """(async () => {
   while (document.documentElement.dataset.drawn !== "all") await new Promise((done) => setTimeout(done, 20));
@@ -53,24 +53,7 @@ PAPER = 688
 @pytest.fixture(scope="module")
 def two_bearers(tmp_path_factory: pytest.TempPathFactory) -> airpath.Result:
     """A download over each of two bearers."""
-    scenario = """
-    format = 1
-    name = "two bearers"
-    [bearer]
-    preset = "lte-20mhz"
-    [second_bearer]
-    preset = "wifi-n"
-    [[flow]]
-    name = "over lte"
-    kind = "download"
-    bytes = "1 MB"
-    [[flow]]
-    name = "over wifi"
-    kind = "download"
-    bytes = "1 MB"
-    bearer = "second"
-    """
-    return airpath.run(scenario, out=tmp_path_factory.mktemp("two") / "two-bearers-of-one-mobile")
+    return airpath.run(TWO_BEARERS, out=tmp_path_factory.mktemp("two") / "two-bearers-of-one-mobile")
 
 
 def evaluated(expression: str, page: Path, available: int, media: str = "") -> Any:

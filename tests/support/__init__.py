@@ -40,6 +40,28 @@ kind = "page"
 page = "static-site"
 """
 
+TWO_BEARERS = """\
+format = 1
+name = "two bearers"
+
+[bearer]
+preset = "lte-20mhz"
+
+[second_bearer]
+preset = "wifi-n"
+
+[[flow]]
+name = "over lte"
+kind = "download"
+bytes = "1 MB"
+
+[[flow]]
+name = "over wifi"
+kind = "download"
+bytes = "1 MB"
+bearer = "second"
+"""
+
 
 @dataclass(frozen=True)
 class Finished:

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
+from airpath.plot.radio_terms import bearer_names
 from airpath.plot.selection import Line, NothingToDrawError, Results, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.units import seconds_unit
@@ -39,12 +40,25 @@ def hops(results: Results, flow: int | None = None, *, repetition: int | None = 
     stays = [_stays(line) for line in picked]
     if all(frame.height == 0 for frame in stays):
         raise NothingToDrawError("no data packet went through")
+    stays = [
+        frame.with_columns(hop=pl.col("hop").replace(bearer_names(line.run)))
+        for line, frame in zip(picked, stays, strict=True)
+    ]
     if len(picked) == 1:
-        return _over_time(picked[0], stays[0], notes)
+        return _over_time(picked[0], stays[0], notes, _which(picked[0], flow))
     return _means(picked, stays, notes)
 
 
-def _over_time(line: Line, stays: pl.DataFrame, notes: list[str]) -> go.Figure:
+def _which(line: Line, flow: int | None) -> str:
+    """Return which transfer of a run is drawn, and why; nothing of its only one."""
+    several = len(line.run.transfers)
+    if several < 2:
+        return ""
+    why = f", the one of median throughput of {several:,} transfers" if flow is None else ""
+    return f"Drawn: {line.flow['name']}{why}. "
+
+
+def _over_time(line: Line, stays: pl.DataFrame, notes: list[str], which: str) -> go.Figure:
     span = line.run.span
     width = span / _STEPS
     order = _order(stays)
@@ -71,7 +85,7 @@ def _over_time(line: Line, stays: pl.DataFrame, notes: list[str]) -> go.Figure:
         words.append(f"{hop} {mean * scale:.4g} {unit}")
     figure.update_layout(showlegend=True)
     alt = f"Mean one-way delay of {line.flow['name']} by hop: {', '.join(words)}."
-    return captioned(figure, Caption("Where the time goes", _READ, alt, notes))
+    return captioned(figure, Caption("Where the time goes", which + _READ, alt, notes))
 
 
 def _means(chosen: Sequence[Line], stays: Sequence[pl.DataFrame], notes: list[str]) -> go.Figure:

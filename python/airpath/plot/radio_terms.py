@@ -1,5 +1,6 @@
 """What the columns `slots`, `level` and `repeated` of a radio log mean, by bearer model."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ def _ofdma(name: str, tti: str) -> Terms:
 
 
 _UNKNOWN = Terms("")
+_BEARER = re.compile(r"(second-)?(cell$|bearer-)")
+"""The names of bearers among the components."""
 _TERMS = {
     "gprs": Terms("GPRS", "coding scheme", "timeslots", "timeslots assigned"),
     "gsm-csd": Terms("GSM data", resources="timeslots", resources_read="timeslots of the call"),
@@ -50,6 +53,20 @@ def terms_of(run: Drawn, component: str) -> Terms:
     key = "second_bearer" if component.startswith("second") else "bearer"
     model = tomllib.loads(run.result.scenario).get(key, {}).get("model")
     return _TERMS.get(model, _UNKNOWN)
+
+
+def bearer_names(run: Drawn) -> dict[str, str]:
+    """Return the components of the bearers with their technology, of a run with two bearers."""
+    scenario = tomllib.loads(run.result.scenario)
+    if "second_bearer" not in scenario:
+        return {}
+    found = {}
+    for component in run.result.summary["components"]:
+        name = component["name"]
+        if _BEARER.match(name):
+            model = scenario["second_bearer" if name.startswith("second-") else "bearer"].get("model")
+            found[name] = f"{name} ({_TERMS[model].name if model in _TERMS else model})"
+    return found
 
 
 def by_technology(terms: Iterable[Terms], texts: dict[str, str]) -> str:

@@ -112,8 +112,10 @@ def _which(run: Drawn) -> str:
 
 
 def _bearer(run: Drawn) -> str:
-    bearer = tomllib.loads(run.result.scenario).get("bearer", {})
-    return str(bearer.get("preset") or bearer.get("model") or "–")
+    """Return the model of the bearer, or of both."""
+    scenario = tomllib.loads(run.result.scenario)
+    bearers = [scenario[key] for key in ("bearer", "second_bearer") if key in scenario]
+    return " and ".join(str(each.get("preset") or each.get("model") or "–") for each in bearers) or "–"
 
 
 def _profiles(run: Drawn) -> str:
