@@ -1,13 +1,16 @@
 """The radio log: its figure shows the values of the frame `states`."""
 
+import re
 from typing import Any
 
 import pytest
 
 import airpath
 from airpath import plot
+from airpath.plot.template import blank
+from airpath.plot.track import Stack
 from airpath.tables import EVENT_TABLES
-from support import DOWNLOAD
+from support import DOWNLOAD, ROOT
 
 DRIVE = """
 format = 1
@@ -119,6 +122,19 @@ def test_many_short_waits_are_drawn_as_a_share_of_time() -> None:
     last = waits["time"].to_list()[-1] / 1e9
     mean = sum(y * (end - begin) for y, begin, end in zip(line.y, line.x, line.x[1:], strict=False)) / last
     assert mean == pytest.approx(100 * waited / last, rel=0.05)
+
+
+def test_a_state_has_the_same_colour_in_all_figures() -> None:
+    """Whatever state a figure shows first; states of a track differ."""
+    text = (ROOT / "crates" / "core" / "src" / "state.rs").read_text()
+    aspects = [re.findall(r'= "([a-z-]+)"', part) for part in text.split("State: ")[1:]]
+    assert len(aspects) == 9
+    for states in aspects:
+        one, other = Stack(blank(100), 100), Stack(blank(100), 100)
+        colours = {state: one.colour("DRX", state) for state in states}
+        assert colours == {state: other.colour("DRX", state) for state in reversed(states)}
+    drx = Stack(blank(100), 100)
+    assert len({drx.colour("DRX", state) for state in ("active", "short", "long")}) == 3
 
 
 def test_a_caption_of_the_radio_has_the_terms_of_its_technology() -> None:

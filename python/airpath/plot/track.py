@@ -20,8 +20,27 @@ HEAD = 20
 """Pixels of the heading of a group of tracks."""
 _QUIET = {"idle", "none", "disconnected", "no-coverage"}
 """States at rest, or without any wait; drawn grey."""
-_USUAL = {"transfer", "connected", "cell-dch"}
-"""States in which data flows; drawn in the same colour in all tracks."""
+_COLOURS = {
+    0: ("transfer", "connected", "cell-dch", "call", "active"),
+    1: (
+        "access",
+        "establishment",
+        "promotion",
+        "master",
+        "short",
+        "scheduling-request",
+        "harq-repeat",
+        "repeats",
+        "recovering",
+    ),
+    2: ("paging", "cell-pch", "secondary", "long", "grant", "stalled"),
+    3: ("reselection", "cell-fach", "inactive", "random-access", "set-up"),
+    4: ("handover", "drx", "reset"),
+    5: ("re-establishment", "stuck", "failed"),
+}
+"""The states of `crates/core/src/state.rs` by the number of their colour, which is the same in all
+figures: 0 where data flows."""
+_COLOUR_OF = {state: number for number, states in _COLOURS.items() for state in states}
 MOST_BANDS = 400
 """A track of more states omits those too short to be visible."""
 _BINS = 500
@@ -119,8 +138,10 @@ class Stack:
         """Return the light colour of a state in the tracks of a title."""
         if state in _QUIET:
             return theme.GRID.light
-        if state in _USUAL:
-            return theme.state(0).light
+        if state in _COLOUR_OF:
+            return theme.state(_COLOUR_OF[state]).light
+        if state.isdecimal():
+            return theme.state(1 + int(state) % (len(theme.STATES) - 1)).light
         colours = self._colours.setdefault(title, {})
         return colours.setdefault(state, theme.state(1 + len(colours) % (len(theme.STATES) - 1)).light)
 
