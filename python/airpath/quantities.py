@@ -40,8 +40,15 @@ CALL_CLOCK = (
 """Definition of the figures of calls."""
 
 
+_LONG = (("years", 365.25 * 86_400), ("days", 86_400.0), ("h", 3_600.0))
+"""The units of long spans, with their seconds."""
+
+
 def seconds(value: float) -> str:
-    """Return a span as text: three or four digits, `ms` below a second."""
+    """Return a span as text: three or four digits, `ms` below a second, hours or more if long."""
+    for unit, length in _LONG:
+        if abs(value) >= 2 * length:
+            return f"{value / length:.4g} {unit}"
     return f"{value * 1e3:.4g} ms" if value < 1 else f"{value:,.1f} s" if value >= 1000 else f"{value:.4g} s"
 
 

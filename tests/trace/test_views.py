@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import airpath
-from airpath import _native
+from airpath import _native, quantities
 from airpath.quantities import size
 from airpath.report.page import library
 from airpath.trace import stream
@@ -22,7 +22,6 @@ from airpath.trace.compare import report as comparison
 from airpath.trace.figures.page import PageView, page_timeline
 from airpath.trace.figures.time_sequence import AGAIN, time_sequence
 from airpath.trace.figures.view import FlowView
-from airpath.trace.format import length
 from airpath.trace.messages import summary
 from airpath.trace.report import write
 from airpath.trace.tables import TABLES
@@ -292,9 +291,9 @@ def test_round_trips_of_timestamps_stand_beside_those_by_karns_rule(tmp_path: Pa
 def test_impossible_times_are_reported(command: Command) -> None:
     capture = shared_capture("tcptrace__http.dmp")
     trace = airpath.trace(capture)
-    assert " in 4.08 years, " in summary(trace.reading, trace.connections.height)
+    assert " in 4.085 years, " in summary(trace.reading, trace.connections.height)
     remarks = file_warnings(trace.reading)
-    assert "frames 417 and 418 are 4.08 years apart" in remarks[0]
+    assert "frames 417 and 418 are 4.085 years apart" in remarks[0]
     assert "acknowledged bytes are not in the capture" in remarks[1]
     words = command("trace", capture).err
     assert all(remark in words for remark in remarks)
@@ -302,10 +301,10 @@ def test_impossible_times_are_reported(command: Command) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.5, "500 ms"), (7_100, "7,100.0 s"), (9_000, "2.5 h"), (3e5, "3.47 days"), (1e8, "3.17 years")],
+    [(0.5, "500 ms"), (7_100, "7,100.0 s"), (9_000, "2.5 h"), (3e5, "3.472 days"), (1e8, "3.169 years")],
 )
-def test_long_captures_are_given_in_readable_units(seconds: float, words: str) -> None:
-    assert length(seconds) == words
+def test_long_spans_are_given_in_readable_units(seconds: float, words: str) -> None:
+    assert quantities.seconds(seconds) == words
 
 
 def test_the_columns_of_the_directions_are_the_cores() -> None:

@@ -139,11 +139,3 @@ def named(connections: Sequence[int]) -> str:
 def percent(share: float) -> str:
     """Return a share in per cent; one that rounds to zero as `< 1 %`."""
     return f"{share:.0f}\u00a0%" if round(share) else "<\u00a01\u00a0%"
-
-
-def length(span: float) -> str:
-    """Return the length of a capture as text, in hours, days or years if it is long."""
-    for unit, of in (("years", 365.25 * 86_400), ("days", 86_400.0), ("h", 3_600.0)):
-        if span >= 2 * of:
-            return f"{span / of:.3g} {unit}"
-    return seconds(span)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from airpath.quantities import count, rate, seconds, size
 from airpath.trace.causes import CAUSES, OTHER, cause_shares, of_name, seconds_of, small_causes
 from airpath.trace.elapsed import FULL, LINKS, Elapsed, FullLink, elapsed
-from airpath.trace.format import Row, length, named, percent
+from airpath.trace.format import Row, named, percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -342,7 +342,7 @@ def summary(reading: Row, connections: int, quic: int = 0) -> str:
     parts += ["1 QUIC flow" if quic == 1 else f"{quic:,} QUIC flows"] if quic else []
     flows = ", ".join(parts)
     unit = _unit(reading)
-    return f"{names}: {count(frames)} {unit.removesuffix('s') if frames == 1 else unit} in {length(span)}, {flows}"
+    return f"{names}: {count(frames)} {unit.removesuffix('s') if frames == 1 else unit} in {seconds(span)}, {flows}"
 
 
 def _unit(reading: Row) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from airpath.quantities import seconds
 from airpath.trace.avoidable import avoidable_sentence
 from airpath.trace.before_capture import before_capture
 from airpath.trace.causes import cause_shares, seconds_of
 from airpath.trace.elapsed import FULL, LINKS, elapsed
-from airpath.trace.format import Row, length, percent
+from airpath.trace.format import Row, percent
 from airpath.trace.messages import (
     behind,
     ending,
@@ -181,7 +182,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
         own = elapsed(known.values(), trace.causes, trace.directions)
         client = next(iter(known.values())).get("client_name") or addresses.pop()
         return [
-            f"{count} of {client}, {length(own.span_s)} from the first to the last segment. "
+            f"{count} of {client}, {seconds(own.span_s)} from the first to the last segment. "
             f"{_of_times(own.causes, own.filled, low, radio=radio, states=states)}",
             f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s, radio=radio)} "
             f"{' '.join(filter(None, (avoidable_sentence(own.causes), other_causes(own.causes, radio=radio))))}",
@@ -191,7 +192,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     begin = min(flow["start"] for flow in known.values())
     end = max(flow["start"] + flow["duration_s"] * 1e9 for flow in known.values())
     times = sum_sentence(totals, sum(flow["duration_s"] for flow in known.values()), radio=radio)
-    span = length((end - begin) / 1e9)
+    span = seconds((end - begin) / 1e9)
     return [
         f"{count}, {span} from the first to the last segment. "
         f"{_of_times(totals, filled_by(pieces), low, radio=radio, states=states)}",

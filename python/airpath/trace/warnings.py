@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from airpath.quantities import seconds
 from airpath.trace.connection_rows import one_direction
-from airpath.trace.format import Row, length, named
+from airpath.trace.format import Row, named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ def _radio(trace: "TraceData") -> list[str]:
     if times and seen and not _overlap(times, seen):
         apart = min(begin for begin, _ in times) - min(first for first, _ in seen)
         return [
-            f"{sources.radio_name}: no time of the log is in the capture; it begins {length(abs(apart) / 1e9)} "
+            f"{sources.radio_name}: no time of the log is in the capture; it begins {seconds(abs(apart) / 1e9)} "
             f"{'after' if apart > 0 else 'before'} the capture: name the run that the capture belongs to; {inferred}"
         ]
     return []
@@ -204,12 +204,12 @@ def _time_warnings(file: Row) -> list[str]:
     ahead, back = file["ahead"], file["back"]
     if ahead and ahead["s"] > _ODD_AHEAD_S:
         texts.append(
-            f"{file['name']}: frames {ahead['frame'] - 1} and {ahead['frame']} are {length(ahead['s'])} apart: a time "
+            f"{file['name']}: frames {ahead['frame'] - 1} and {ahead['frame']} are {seconds(ahead['s'])} apart: a time "
             "stamp is damaged, or captures of different times were merged"
         )
     if back and back["s"] > _ODD_BACK_S:
         texts.append(
-            f"{file['name']}: frame {back['frame']} is {length(back['s'])} earlier than the frame before it: a time "
+            f"{file['name']}: frame {back['frame']} is {seconds(back['s'])} earlier than the frame before it: a time "
             "stamp is damaged, the clock was set, or captures were merged out of order"
         )
     return texts
