@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from airpath import theme
 from airpath.plot.selection import Drawn, Results, drawn
-from airpath.plot.template import caption_of
+from airpath.plot.template import caption_of, time_unit
 from airpath.quantities import seconds
 from airpath.result import NotLoggedError
 
@@ -44,16 +44,18 @@ def mark(figure: go.Figure, runs: Sequence[Drawn]) -> go.Figure:
     if not changes:
         return figure
     grey = theme.MUTED.light
+    unit = time_unit(figure)
     for change in changes:
+        start = change.start / unit
         name = {"text": change.what.partition(",")[0], "font": {"size": 10, "color": grey}}
-        across = {"xref": "x", "yref": "paper", "x0": change.start, "y0": 0, "y1": 1, "layer": "below"}
+        across = {"xref": "x", "yref": "paper", "x0": start, "y0": 0, "y1": 1, "layer": "below"}
         if change.duration is None:
             label = name | {"textposition": "end", "textangle": 0, "xanchor": "left", "yanchor": "top"}
             line = {"color": grey, "width": 1, "dash": "dot"}
-            figure.add_shape(type="line", x1=change.start, line=line, label=label, **across)
+            figure.add_shape(type="line", x1=start, line=line, label=label, **across)
         else:
             label = name | {"textposition": "top left", "yanchor": "top"}
-            end = change.start + change.duration
+            end = start + change.duration / unit
             figure.add_shape(type="rect", x1=end, fillcolor=f"{grey}2e", line={"width": 0}, label=label, **across)
     caption = caption_of(figure)
     caption.notes.append(_words(changes))

@@ -4,6 +4,13 @@ from math import ceil, floor, log10
 
 import polars as pl
 
+_HOUR, _DAY = 3_600, 86_400
+_LONG_STEPS = (
+    *(minutes * 60 for minutes in (1, 2, 5, 10, 20, 30)),
+    *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
+    *(days * _DAY for days in (1, 2, 5, 10, 20, 50, 100)),
+)
+
 
 def rates_of(packets: pl.DataFrame, step: float, span: float) -> pl.DataFrame:
     """Return the mean rate in bit/s of each step of time, from `t` on; steps without packets are 0.
@@ -22,6 +29,11 @@ def rates_of(packets: pl.DataFrame, step: float, span: float) -> pl.DataFrame:
 
 
 def nice_step(step: float) -> float:
-    """Return the next longer step of 1, 2 or 5 by a power of ten."""
+    """Return the next longer step: 1, 2 or 5 by a power of ten.
+
+    From a minute on, whole minutes, hours or days.
+    """
+    if step > _LONG_STEPS[0] / 2 and (longer := next((each for each in _LONG_STEPS if each >= step), None)):
+        return float(longer)
     power = 10.0 ** floor(log10(step))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step)

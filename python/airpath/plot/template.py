@@ -1,5 +1,6 @@
 """The common parts of all figures: fonts, margins, axes, captions."""
 
+import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +12,13 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 _TITLE_HEIGHT = 40
 _TOP = 40
+
+_TIMES = (("d", 86_400.0), ("h", 3_600.0))
+"""The units of long axes of time, with their seconds."""
+_LEAST_UNITS = 3
+"""The number of units from which on an axis has them."""
+_HOVERED = re.compile(r"%\{(x|base)(?::[^}]*)?\} s\b")
+"""A time in seconds in the template of a hover text."""
 
 _AXIS = {
     "gridcolor": theme.GRID.light,
@@ -93,9 +101,49 @@ def blank(
 
 
 def captioned(figure: go.Figure, caption: Caption) -> go.Figure:
-    """Set a figure's title, and its caption in `layout.meta`."""
+    """Set a figure's title, and its caption in `layout.meta`.
+
+    A long axis of time in seconds becomes one in hours or days.
+    """
+    _shorten_time(figure)
     title = {"text": caption.title, "x": 0, "xref": "paper", "y": 0.98, "yanchor": "top", "font": {"size": 15}}
     return figure.update_layout(meta=asdict(caption), title=title)
+
+
+def time_unit(figure: go.Figure) -> float:
+    """Return the seconds of the unit of a figure's axis of time."""
+    title = figure.to_plotly_json()["layout"].get("xaxis", {}).get("title", {}).get("text")
+    return next((length for unit, length in _TIMES if title == f"time ({unit})"), 1.0)
+
+
+def _shorten_time(figure: go.Figure) -> None:
+    """Give an axis `time (s)` of many hours another unit, and its data the same."""
+    axis = figure.to_plotly_json()["layout"]["xaxis"]
+    if axis.get("title", {}).get("text") != "time (s)" or "range" not in axis:
+        return
+    start, end = axis["range"]
+    unit, length = next(((unit, length) for unit, length in _TIMES if end - start >= _LEAST_UNITS * length), ("s", 1.0))
+    if unit == "s":
+        return
+    figure.update_xaxes(title_text=f"time ({unit})", range=[start / length, end / length])
+    layout: Any = figure.layout
+    traces: Any = figure.data
+    for trace in traces:
+        values = {key: trace[key] for key in ("x", "x0", "dx", "base") if key in trace and trace[key] is not None}
+        trace.update({key: _divided(value, length) for key, value in values.items()})
+        if getattr(trace, "hovertemplate", None):
+            trace.hovertemplate = _HOVERED.sub(rf"%{{\1:.7~g}} {unit}", trace.hovertemplate)
+    for shape in (each for each in layout.shapes if each.xref in (None, "x")):
+        shape.update(x0=shape.x0 / length, x1=shape.x1 / length)
+    for text in (each for each in layout.annotations if each.xref in (None, "x")):
+        text.update(x=text.x / length)
+
+
+def _divided(value: Any, by: float) -> Any:
+    """Return a number, or each of several that is known, divided."""
+    if isinstance(value, int | float):
+        return value / by
+    return [None if each is None else each / by for each in value]
 
 
 def caption_of(figure: go.Figure) -> Caption:

@@ -13,8 +13,8 @@ from airpath.plot.traces import scatter
 from airpath.plot.units import rate_unit
 from airpath.plot.values import largest, numbers
 
-_STEPS = 120
-"""Approximate number of time steps."""
+_STEPS, _FEWEST_STEPS = 120, 30
+"""Approximate number of time steps, and of those of few packets."""
 
 
 def throughput(
@@ -41,7 +41,7 @@ def throughput(
     packets = max(frame.height for frame in received)
     if packets == 0:
         raise NothingToDrawError("no packet arrived")
-    step = step or nice_step(max(span / _STEPS, 12 * span / packets))
+    step = step or nice_step(span * max(1 / _STEPS, min(12 / packets, 1 / _FEWEST_STEPS)))
     if by_flow and len(runs) == 1:
         chosen, notes = lines(runs, None)
         rows = [(line.label, line.colour, line.dash, span, _of_flow(received[0], line)) for line in chosen]
@@ -75,11 +75,20 @@ def throughput(
         words.append(f"{name}, up to {largest(rate['rate']) * scale:.4g} {unit}")
     figure.update_layout(showlegend=True)
     read = (
-        f"IP packets, headers included, that reached their end point: the mean of each {step:g} s. "
+        f"IP packets, headers included, that reached their end point: the mean of each {_length(step)}. "
         "A gap is a stall; a plateau is the rate of the bottleneck."
     )
     alt = f"Rate of arriving packets over time: {'; '.join(words)}."
     return captioned(figure, Caption(title, read, alt, notes))
+
+
+def _length(step: float) -> str:
+    """Return the length of a step, in the largest unit that gives a whole number."""
+    unit, seconds = next(
+        ((unit, seconds) for unit, seconds in (("d", 86_400), ("h", 3_600), ("min", 60)) if step % seconds == 0),
+        ("s", 1),
+    )
+    return f"{step / seconds:g} {unit}"
 
 
 def _received(run: Drawn) -> pl.DataFrame:
