@@ -67,6 +67,16 @@ STATES = (
 )
 """Colours of named states: pale, as a background for names."""
 
+BRIEF_STATES = (
+    Colour("#3f86c6", "#7fb9ec"),
+    Colour("#b5791a", "#e3b04b"),
+    Colour("#3f8f45", "#74c47c"),
+    Colour("#9050a5", "#c58fd8"),
+    Colour("#cb5636", "#f0906f"),
+    Colour("#2c8f8d", "#63c7c4"),
+)
+"""The same hues, for states too brief for an area."""
+
 CAUSES = (
     Colour("#5b616e", "#a5a9b2"),
     Colour("#c1bb34", "#efcf28"),
@@ -132,6 +142,11 @@ def state(index: int) -> Colour:
     return STATES[index % len(STATES)]
 
 
+def brief_state(colour: str) -> str:
+    """Return the light colour of brief states for that of an area; others stay as they are."""
+    return next((brief.light for area, brief in zip(STATES, BRIEF_STATES, strict=True) if area.light == colour), colour)
+
+
 def dash(index: int) -> str:
     """Return the dash of a run or flow by its number.
 
@@ -143,7 +158,7 @@ def dash(index: int) -> str:
 def every_colour() -> list[Colour]:
     """Return all colours of the theme."""
     ramps = (AIRTIME_RAMP, AIRTIME_UP_RAMP, REPAIR_RAMP, LEVEL_RAMP)
-    lists = (NAMED.values(), SERIES, HOPS, STATES, CAUSES, SETUP.values(), *ramps)
+    lists = (NAMED.values(), SERIES, HOPS, STATES, BRIEF_STATES, CAUSES, SETUP.values(), *ramps)
     return [colour for each in lists for colour in each]
 
 

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 import airpath
-from airpath import plot
+from airpath import plot, theme
 from airpath.plot.rates import nice_step
 from airpath.plot.template import Caption, blank, captioned
 
@@ -52,6 +52,18 @@ def test_a_month_has_an_axis_and_steps_of_days(month: airpath.Result) -> None:
     bits = sum(rate * DAY for rate in up["y"][:-1])
     assert bits == pytest.approx(8 * sum(sent["size"].to_list()), rel=1e-4)
     assert up["hovertemplate"] == "%{x:.7~g} d: %{y}"
+
+
+def test_brief_states_of_a_month_are_lines(month: airpath.Result) -> None:
+    _, traces = parts(plot.tracks(month))
+    mode = next(trace for trace in traces if trace["name"] == "mode")
+    lines = [index for index, width in enumerate(mode["marker"]["line"]["width"]) if width]
+    sent = month.states.filter(aspect="mode", name="connected")["time"] / 1e9 / DAY
+    # The last connection is open until the end of the log.
+    assert sorted(mode["base"][index] for index in lines) == pytest.approx(sent.to_list()[:-1], abs=1e-4)
+    assert {mode["marker"]["line"]["color"][index] for index in lines} == {theme.BRIEF_STATES[0].light}
+    # On top of the state at rest.
+    assert min(lines) > max(index for index, (name, _) in enumerate(mode["customdata"]) if name == "idle")
 
 
 @pytest.mark.parametrize(("span", "unit", "length"), [(7200, "s", 1), (10_800, "h", 3600), (3 * DAY, "d", DAY)])

@@ -43,6 +43,11 @@ figures: 0 where data flows."""
 _COLOUR_OF = {state: number for number, states in _COLOURS.items() for state in states}
 MOST_BANDS = 400
 """A track of more states omits those too short to be visible."""
+_PIXELS = 900
+"""Approximate width of a figure, in pixels."""
+_EDGE, _MOST_LINES, _LEAST_REST = 1.4, 200, 0.5
+"""Pixels of the line of a state narrower than a pixel; the most such lines in a track; the least
+share of the time in which such a track is at rest."""
 _BINS = 500
 _LETTERS = 130
 """Approximate number of letters across the width of a figure."""
@@ -167,7 +172,12 @@ class Stack:
 
 def _draw_bands(stack: Stack, track: Track, span: float) -> None:
     """Draw a track of named states: a bar for each, coloured by its name."""
-    frame = _bands(track.rows, span)
+    frame = _brief_last(_bands(track.rows, span), span - stack.start)
+    colours = [stack.colour(track.title, name) for name in frame["name"]]
+    edge = {
+        "color": [theme.brief_state(colour) for colour in colours],
+        "width": [_EDGE if brief else 0 for brief in frame["brief"]],
+    }
     labels = {"tickmode": "array", "tickvals": [0], "ticktext": [track.label]}
     axis = stack.axis(track.height, range=[-0.5, 0.5], showgrid=False, **labels)
     stack.figure.add_trace(
@@ -179,7 +189,7 @@ def _draw_bands(stack: Stack, track: Track, span: float) -> None:
             width=1,
             xaxis="x",
             yaxis=axis,
-            marker={"color": [stack.colour(track.title, name) for name in frame["name"]], "line": {"width": 0}},
+            marker={"color": colours, "line": edge},
             # A name that does not fit is shown on hover only.
             text=frame.select(pl.when(_fits(span - stack.start)).then("name").otherwise(pl.lit("")))["name"].to_list(),
             textposition="inside",
@@ -193,6 +203,22 @@ def _draw_bands(stack: Stack, track: Track, span: float) -> None:
             showlegend=False,
         )
     )
+
+
+def _brief_last(frame: pl.DataFrame, span: float) -> pl.DataFrame:
+    """Return the bands with a column `brief`: those narrower than a pixel that are drawn as lines.
+
+    They are last, the longest of them on top. Where they are many, and where nothing is at rest,
+    none is drawn as a line.
+    """
+    quiet = pl.col("name").is_in(list(_QUIET))
+    brief = ~quiet & (pl.col("length") < span / _PIXELS)
+    marked = frame.with_columns(brief=brief)
+    rest = marked.select(pl.col("length").filter(quiet).sum()).item() / max(span, 1e-9)
+    if marked["brief"].sum() > _MOST_LINES or rest < _LEAST_REST:
+        return frame.with_columns(brief=pl.lit(value=False))
+    lines = marked.filter("brief").sort("length", maintain_order=True)
+    return pl.concat([marked.filter(~pl.col("brief")), lines])
 
 
 def _draw_steps(stack: Stack, track: Track, span: float) -> None:

@@ -45,8 +45,9 @@ class _Log:
 _RADIO = _Log(
     "Radio log",
     f"The state of the radio connection of each mobile, {_TIME}. A band is a state, with its name where it fits, or "
-    "in the legend; a line is a number, with its least and highest value. Grey is the state at rest: idle, "
-    "disconnected, no coverage; in the tracks wait and HARQ, none: no wait, no retransmission.",
+    "in the legend; a line across a band is a brief state; a stepped line is a number, with its least and highest "
+    "value. Grey is the state at rest: idle, disconnected, no coverage; in the tracks wait and HARQ, none: no wait, "
+    "no retransmission.",
     "radio connection",
     "no bearer reported a state of a radio connection",
     {
