@@ -188,6 +188,20 @@ def test_pages_are_compared_with_intervals(secure: airpath.Result, tmp_path: Pat
     assert "headline.woff2" in page.words
 
 
+def test_views_of_a_page_are_called_views(tmp_path: Path) -> None:
+    result = airpath.run(SCENARIO, set={"flow.0.views": 5, "flow.0.reading": "1 s"})
+    times = result.pages["page_time_s"].to_list()
+    page = Page(report.write([result], tmp_path / "report.html"))
+    seconds = airpath.quantities.seconds
+    over_views = f"median of 5 views {seconds(sorted(times)[2])}, {seconds(min(times))} to {seconds(max(times))}"
+    assert f"Page time {seconds(times[0])} first view; {over_views}" in page.words
+    assert "Page times: 5 views, the shortest" in page.words
+    assert "Each dot is a view. " in page.words
+    titles = {f"Waterfall of news, view {number}" for number in range(1, 6)}  # words: allow news (its name)
+    assert titles <= set(page.figures)
+    assert not re.search(r"\bcases?\b", page.words)
+
+
 def test_pictures_of_the_page_stand_at_their_times(secure: airpath.Result, view: View, tmp_path: Path) -> None:
     pictures = [tmp_path / f"{number}.png" for number in range(3)]
     for picture in pictures:

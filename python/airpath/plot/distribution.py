@@ -66,13 +66,15 @@ def compare(
     return figure.update_layout(meta=asdict(caption))
 
 
-def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: str) -> go.Figure:
+def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: str, each: str = "") -> go.Figure:
     """Draw samples of a figure: a row for each case, with its mean and 95 % interval.
 
     Args:
         rows: Name of each case, number of its colour, and its samples; at least one sample in all.
         metric: The name of the figure; its end is the unit, as in the frames.
-        dot: What each sample is: `flow`, which has no interval, `repetition` or `load`.
+        dot: What each sample is: `repetition`, `load`, or `flow`, which has no interval; `view`,
+            `page` or `run` if each row has one sample.
+        each: The same in the caption; by default from `dot`.
     """
     scale, unit = _unit(metric, max(largest(sample) for _, _, sample in rows))
     title = TITLES.get(metric, metric.removesuffix("_s").replace("_", " ").capitalize())
@@ -106,8 +108,8 @@ def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: s
         range=[0.45 - len(rows), 0.65], showticklabels=False, ticks="", showgrid=False, zeroline=False, showline=False
     )
     figure.update_layout(showlegend=False)
-    read = f"Each dot is {'the mean of a repetition' if dot == 'repetition' else f'a {dot}'}."
-    if dot != "flow":
+    read = f"Each dot is {each or ('the mean of a repetition' if dot == 'repetition' else f'a {dot}')}."
+    if any(sample.len() > 1 for *_, sample in rows) and dot != "flow":
         read += " The diamond is the mean of all, the bar its 95 % interval."
     return captioned(figure, Caption(title, read, f"{title}: {'; '.join(words)}.", notes))
 

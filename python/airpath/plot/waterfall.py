@@ -95,8 +95,8 @@ def name_of(view: View, run: Drawn, *, several: bool) -> str:
     parts = [run.label] if several else []
     parts.append(view.page)
     real = view.flow is None
-    if view.number:
-        parts.append("repeated view" if view.number == 1 else f"view {view.number + 1}")
+    if view.number or (not real and any(page["view"] for page in run.result.summary["pages"])):
+        parts.append(f"view {view.number + 1}")
     if run.result.repetitions.height > 1 or real:
         parts.append(f"{'load' if real else 'repetition'} {view.run + real}")
     if view.flow is not None and len({page["flow"] for page in run.result.summary["pages"]}) > 1:

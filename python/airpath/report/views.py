@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, median
 
 import polars as pl
 
@@ -39,10 +39,7 @@ _QUANTITIES = {
 }
 """The figures of views, by their columns."""
 _TILES = ("page_time_s", "first_byte_s", "first_contentful_paint_s", "largest_contentful_paint_s")
-_CAPTION = (
-    "Means over the loads or repetitions of a case with their 95 % intervals; below the figures of later cases the "
-    "difference to the first, with its interval. FCP and LCP: first and largest contentful paint."
-)
+_PAINTS = "FCP and LCP: first and largest contentful paint."
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,13 @@ class Case:
         return [fmean(values) for _, values in sorted(by_run.items())]
 
 
+def noun(found: Sequence[Case]) -> str:
+    """Return what the cases are: views, pages or runs."""
+    if len({case.view.number for case in found}) > 1:
+        return "view"
+    return "run" if len({case.run.index for case in found}) == len(found) > 1 else "page"
+
+
 def cases(runs: Sequence[Drawn]) -> list[Case]:
     """Return the cases of all runs, the first views of each first.
 
@@ -86,11 +90,12 @@ def _of_run(run: Drawn, *, several: bool) -> Iterator[Case]:
         groups.setdefault((view.number, view.page, protocol), []).append(view)
     pages = len({page for _, page, _ in groups})
     protocols = len({protocol for *_, protocol in groups})
+    numbers = len({number for number, *_ in groups})
     for (number, page, protocol), own in sorted(groups.items()):
         parts = [run.label] if several else []
         parts += [page] if pages > 1 or not several else []
         parts += [protocol] if protocols > 1 else []
-        parts += [f"view {number + 1}"] if number else []
+        parts += [f"view {number + 1}"] if numbers > 1 else []
         yield Case(run, ", ".join(parts), protocol, own)
 
 
@@ -119,17 +124,19 @@ def waterfalls(found: Sequence[Case]) -> tuple[list[Figure | Missing], list[str]
 
 
 def page_times(found: Sequence[Case]) -> list[Figure | Missing]:
-    """Return the distributions of page times over the loads or repetitions of each case."""
+    """Return the page times of the loads or repetitions of each case."""
     if len(found) < 2 and len(found[0].samples("page_time_s")) < 2:
         return []
-    dot = "load" if any(case.view.flow is None for case in found) else "repetition"
+    several = any(case.run.result.repetitions.height > 1 for case in found)
+    dot = "load" if any(case.view.flow is None for case in found) else "repetition" if several else noun(found)
+    each = f"the {noun(found)} in a repetition" if dot == "repetition" else f"a {dot}"
     made = []
     for column in ("page_time_s", "first_contentful_paint_s"):
         rows = [
             (case.label, number, pl.Series(case.samples(column), dtype=pl.Float64)) for number, case in enumerate(found)
         ]
         if any(sample.len() for *_, sample in rows):
-            make = lambda rows=rows, column=column: distribution(rows, column, dot)  # noqa: E731
+            make = lambda rows=rows, column=column: distribution(rows, column, dot, each)  # noqa: E731
             made.append(figures.figure(make, _QUANTITIES[column].title))
     return made
 
@@ -146,8 +153,15 @@ def table(found: Sequence[Case]) -> Table:
             for each in columns
         ]
         rows.append([*(Cell(name, number=name is names[2]) for name in names), *cells])
-    head = ["case", "protocol", "loads", *(_QUANTITIES[column].title for column in columns)]
-    return Table("Page times", f"{_CAPTION} {PAGE_CLOCK}", head, rows)
+    head = [noun(found), "protocol", "loads", *(_QUANTITIES[column].title for column in columns)]
+    parts = ["Means over the loads or repetitions, with their 95 % intervals."] if _loads(found) > 1 else []
+    parts += [f"In small type: the difference to the first {noun(found)}."] if len(found) > 1 else []
+    return Table("Page times", " ".join([*parts, _PAINTS, PAGE_CLOCK]), head, rows)
+
+
+def _loads(found: Sequence[Case]) -> int:
+    """Return the most loads or repetitions of a case."""
+    return max(len({view.run for view in case.views}) for case in found)
 
 
 def objects(case: Case) -> Table:
@@ -170,7 +184,10 @@ def objects(case: Case) -> Table:
 
 
 def tiles(found: Sequence[Case]) -> list[Tile]:
-    """Return the tiles of the main figures, of the first case of each run."""
+    """Return the tiles of the main figures, of the first case of each run.
+
+    Of several views of its page, also the median and the range.
+    """
     first: dict[int, Case] = {}
     for case in found:
         first.setdefault(case.run.index, case)
@@ -181,12 +198,32 @@ def tiles(found: Sequence[Case]) -> list[Tile]:
             samples = case.samples(column)
             if samples:
                 interval = interval_of(samples)
-                more = f"95 % interval {seconds(interval.low)} to {seconds(interval.high)}" if interval else ""
-                readings.append((case.run, Reading(seconds(fmean(samples)), more)))
+                parts = [f"95 % interval {seconds(interval.low)} to {seconds(interval.high)}"] if interval else []
+                parts = [*_which(case, found), *parts, *_over_views(case, found, column)]
+                readings.append((case.run, Reading(seconds(fmean(samples)), "; ".join(parts))))
         if readings:
             title = _QUANTITIES[column].title
             made.append(Tile(title[0].upper() + title[1:], readings))
     return made
+
+
+def _which(case: Case, found: Sequence[Case]) -> list[str]:
+    """Return the name of a case if its run has others."""
+    own = [each for each in found if each.run.index == case.run.index]
+    if len(own) < 2:
+        return []
+    pages = len({(each.view.page, each.protocol) for each in own})
+    return ["first view" if pages == 1 else case.label]
+
+
+def _over_views(case: Case, found: Sequence[Case], column: str) -> list[str]:
+    """Return median and range of a figure over several views of a page; nothing of one view."""
+    key = (case.run.index, case.view.page, case.protocol)
+    own = [each.samples(column) for each in found if (each.run.index, each.view.page, each.protocol) == key]
+    means = [fmean(samples) for samples in own if samples]
+    if len(means) < 2:
+        return []
+    return [f"median of {len(means)} views {seconds(median(means))}, {seconds(min(means))} to {seconds(max(means))}"]
 
 
 def verdict(found: Sequence[Case]) -> list[str]:
@@ -202,7 +239,7 @@ def verdict(found: Sequence[Case]) -> list[str]:
     fewest = min(len(case.samples("page_time_s")) for case in known)
     if len(known) > _MOST_NAMED:
         ordered = sorted(zip((fmean(case.samples("page_time_s")) for case in known), words, strict=True))
-        words = [f"{len(known)} cases", f"the shortest {ordered[0][1]}", f"the longest {ordered[-1][1]}"]
+        words = [f"{len(known)} {noun(known)}s", f"the shortest {ordered[0][1]}", f"the longest {ordered[-1][1]}"]
     sentences = [f"Page times: {', '.join(words)}."]
     if fewest < ENOUGH:
         more = "--runs (a browser) or --repeat (a simulation)"
