@@ -84,20 +84,41 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         _print_table(console, ("flow", "mobile", "outcome", *both), [_call_row(group) for group in calls[:_MOST_ROWS]])
         _print_all(console, calls, "mouth_to_ear_s", "mouth to ear")
         console.print(CALL_CLOCK, style="dim")
-    if sessions:
-        views: dict[tuple[int, int], list[Flow]] = {}
-        for view in summary.get("pages", []):
-            views.setdefault((view["flow"], view["view"]), []).append(view)
-        head = ("flow", "mobile", "outcome", "page", "time", "first byte", "requests", "connections", "bytes", "idle")
-        rows = [
-            _page_row(group, number, view)
-            for group in sessions
-            for (flow, number), view in sorted(views.items())
-            if flow == group[0]["flow"]
-        ]
-        _print_table(console, head, rows)
-        for line in (PAGE_CLOCK, *_tcp_details(sessions)):
-            console.print(line, style="dim")
+    _print_pages(console, summary, sessions)
+    if drops := _drops(summary.get("links", [])):
+        console.print(f"Dropped packets: {drops}.")
+
+
+def _drops(links: Sequence[dict[str, Any]]) -> str:
+    """Return the numbers of dropped packets by link, direction and cause, over all repetitions."""
+    counts: dict[str, dict[str, int]] = {}
+    for link in links:
+        of_link = counts.setdefault(f"{link['component']} {link['direction']}", {})
+        for cause, dropped in link["dropped"].items():
+            of_link[cause] = of_link.get(cause, 0) + dropped["packets"]
+    words = {
+        name: ", ".join(f"{number:,} {cause}" for cause, number in of_link.items() if number)
+        for name, of_link in counts.items()
+    }
+    return "; ".join(f"{name} {text}" for name, text in words.items() if text)
+
+
+def _print_pages(console: "Console", summary: dict[str, Any], sessions: Sequence[Sequence[Flow]]) -> None:
+    if not sessions:
+        return
+    views: dict[tuple[int, int], list[Flow]] = {}
+    for view in summary.get("pages", []):
+        views.setdefault((view["flow"], view["view"]), []).append(view)
+    head = ("flow", "mobile", "outcome", "page", "time", "first byte", "requests", "connections", "bytes", "idle")
+    rows = [
+        _page_row(group, number, view)
+        for group in sessions
+        for (flow, number), view in sorted(views.items())
+        if flow == group[0]["flow"]
+    ]
+    _print_table(console, head, rows)
+    for line in (PAGE_CLOCK, *_tcp_details(sessions)):
+        console.print(line, style="dim")
 
 
 def _print_videos(console: "Console", groups: Sequence[Sequence[Flow]]) -> None:

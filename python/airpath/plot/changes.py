@@ -62,6 +62,15 @@ def mark(figure: go.Figure, runs: Sequence[Drawn]) -> go.Figure:
     return figure.update_layout(meta=asdict(caption))
 
 
+def mark_times(figure: go.Figure, times: Sequence[float]) -> None:
+    """Draw a dotted line at each of these times, in seconds of the run."""
+    unit = time_unit(figure)
+    line = {"color": theme.MUTED.light, "width": 1, "dash": "dot"}
+    for time in times:
+        across = {"xref": "x", "yref": "paper", "x0": time / unit, "x1": time / unit, "y0": 0, "y1": 1}
+        figure.add_shape(type="line", line=line, layer="below", **across)
+
+
 def _changes(run: Drawn) -> list[_Change]:
     try:
         rows = run.events("changes").collect().iter_rows(named=True)

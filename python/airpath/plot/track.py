@@ -45,9 +45,8 @@ MOST_BANDS = 400
 """A track of more states omits those too short to be visible."""
 _PIXELS = 900
 """Approximate width of a figure, in pixels."""
-_EDGE, _MOST_LINES, _LEAST_REST = 1.4, 200, 0.5
-"""Pixels of the line of a state narrower than a pixel; the most such lines in a track; the least
-share of the time in which such a track is at rest."""
+_EDGE, _MOST_LINES = 1.4, 200
+"""Pixels of the line of a state narrower than a pixel; the most such lines in a track."""
 _BINS = 500
 _LETTERS = 130
 """Approximate number of letters across the width of a figure."""
@@ -208,14 +207,12 @@ def _draw_bands(stack: Stack, track: Track, span: float) -> None:
 def _brief_last(frame: pl.DataFrame, span: float) -> pl.DataFrame:
     """Return the bands with a column `brief`: those narrower than a pixel that are drawn as lines.
 
-    They are last, the longest of them on top. Where they are many, and where nothing is at rest,
-    none is drawn as a line.
+    They are last, the longest of them on top. Where they are many, none is drawn as a line.
     """
     quiet = pl.col("name").is_in(list(_QUIET))
     brief = ~quiet & (pl.col("length") < span / _PIXELS)
     marked = frame.with_columns(brief=brief)
-    rest = marked.select(pl.col("length").filter(quiet).sum()).item() / max(span, 1e-9)
-    if marked["brief"].sum() > _MOST_LINES or rest < _LEAST_REST:
+    if marked["brief"].sum() > _MOST_LINES:
         return frame.with_columns(brief=pl.lit(value=False))
     lines = marked.filter("brief").sort("length", maintain_order=True)
     return pl.concat([marked.filter(~pl.col("brief")), lines])

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import plotly.graph_objects as go
 from polars.exceptions import PolarsError
 
 from airpath import plot
-from airpath.plot.changes import mark
+from airpath.plot.changes import mark, mark_times
 from airpath.plot.distribution import TITLES
 from airpath.plot.latency import KINDS
 from airpath.plot.selection import MOST_FLOWS, Drawn
@@ -17,6 +17,9 @@ from airpath.plot.template import Caption, untitled
 from airpath.report import metrics
 from airpath.result import NotLoggedError, Result, UnreadableResultError
 from airpath.tables import VIDEOS
+
+_MOST_HANDOVERS = 60
+"""The most handovers that are marked in each figure over time."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,28 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         if len(runs[0].transfers) > 1:
             makers.insert(-4, ("Throughput by flow", lambda: plot.throughput(results, by_flow=True)))
         makers.append(("Where the time goes", lambda: plot.hops(results)))
-    return [_draw(title, lambda make=make: mark(make(), runs), time=True) for title, make in makers]
+    return [_draw(title, lambda make=make: _marked(make(), runs), time=True) for title, make in makers]
+
+
+def _marked(figure: go.Figure, runs: Sequence[Drawn]) -> go.Figure:
+    """Return a figure with marks of changed conditions, and of the handovers of one run."""
+    mark(figure, runs)
+    if len(runs) > 1:
+        return figure
+    [run] = runs
+    try:
+        handovers = metrics.modes(run.result, ["handover"]).filter(repetition=run.repetition)
+    except (NotLoggedError, PolarsError, UnreadableResultError):
+        return figure
+    if not 0 < handovers.height <= _MOST_HANDOVERS:
+        return figure
+    mark_times(figure, handovers["start"].to_list())
+    caption = plot.caption_of(figure)
+    users = [run.user(user) for user in handovers["user"].unique().sort()]
+    caption.notes.append(
+        f"Dotted lines: {handovers.height} handover{'s' * (handovers.height > 1)} of {', '.join(users)}."
+    )
+    return figure.update_layout(meta=asdict(caption))
 
 
 def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:

@@ -150,6 +150,27 @@ def round_trips(result: Result) -> pl.DataFrame:
     return loaded.select("repetition", "round_trip")
 
 
+def modes(result: Result, names: Sequence[str]) -> pl.DataFrame:
+    """Return when the mode of a mobile was one of these, over all repetitions.
+
+    Columns: `repetition`, `user`, `name`, and `start` and `length` in seconds; the length of the
+    last state of a mobile is null.
+
+    Raises:
+        NotLoggedError: The run did not log its radio.
+        UnreadableResultError: A file of the log is damaged.
+    """
+    states = result.scan("states").filter(pl.col("aspect") == "mode").select("time", "repetition", "user", "name")
+    mobile = ["repetition", "user"]
+    # A bearer reports a state again when a mobile is active again.
+    changes = states.sort(*mobile, "time", maintain_order=True).filter(
+        pl.col("name").ne_missing(pl.col("name").shift().over(mobile))
+    )
+    length = (pl.col("time").shift(-1).over(mobile) - pl.col("time")) / 1e9
+    found = changes.with_columns(start=pl.col("time") / 1e9, length=length).filter(pl.col("name").is_in(list(names)))
+    return found.select(*mobile, "name", "start", "length").collect()
+
+
 def _of_flows(column: str) -> Callable[[Result], list[float]]:
     """Return a function that returns the mean of a column of the transfers in each repetition."""
 

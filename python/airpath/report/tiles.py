@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from airpath.plot.latency import KINDS
 from airpath.plot.selection import Drawn
@@ -40,6 +41,7 @@ def tiles(runs: Sequence[Drawn], *, transfers: bool = True) -> list[Tile]:
         (_round_trip_title(runs), _round_trip),
         ("Loss and repair", _loss),
         ("Repair on the air", _air),
+        ("Handovers", _handovers),
     ]
     for title, reading in makers:
         readings = [(run, each) for run in runs if (each := reading(run.result)) is not None]
@@ -140,13 +142,20 @@ def _loss(result: Result) -> Reading | None:
         return None
     columns = [f"dropped_{cause.replace('-', '_')}_packets" for cause in DROP_CAUSES]
     lost = int(result.links.select(pl.sum_horizontal(columns).sum()).item())
-    text = f"{lost:,} of {packets:,} packets lost"
+    text = f"{lost:,} of {packets:,} packets lost{_causes(result)}"
     flows = metrics.transfers(result)
     if flows.height:
         again = int(flows["retransmitted_packets"].sum())
         of_data = share(again / max(int(flows["data_packets"].sum()), 1))
         text = _joined(text, f"{again:,} segments retransmitted ({of_data})", _timeouts(flows))
     return Reading(share(lost / packets), text)
+
+
+def _causes(result: Result) -> str:
+    """Return the numbers of lost packets by cause, as text after a colon."""
+    sums = {cause: int(result.links[f"dropped_{cause.replace('-', '_')}_packets"].sum()) for cause in DROP_CAUSES}
+    words = ", ".join(f"{number:,} {cause}" for cause, number in sums.items() if number)
+    return f": {words}" if words else ""
 
 
 def _timeouts(flows: pl.DataFrame) -> str:
@@ -165,6 +174,29 @@ def _air(result: Result) -> Reading | None:
     return Reading(
         share(again / pdus), f"{again:,} of {pdus:,} PDUs were repeats, in {int(totals['ttis'].sum()):,} TTIs"
     )
+
+
+def _handovers(result: Result) -> Reading | None:
+    """Return the number of handovers, with the other changes of the serving cell."""
+    try:
+        changes = metrics.modes(result, ("handover", *_OTHER_CHANGES))
+    except (NotLoggedError, PolarsError, UnreadableResultError):
+        return None
+    if changes.height == 0:
+        return None
+    counts = {name: changes.filter(name=name).height for name in ("handover", *_OTHER_CHANGES)}
+    time = sum(changes.filter(name="handover")["length"].drop_nulls().to_list())
+    repetitions = result.repetitions.height
+    others = [f"{counts[name]:,} {words[counts[name] > 1]}" for name, words in _OTHER_CHANGES.items() if counts[name]]
+    parts = [f"{seconds(time)} in all" if time else "", *others]
+    return Reading(f"{counts['handover']:,}", _joined(*parts, f"in {repetitions} repetitions" * (repetitions > 1)))
+
+
+_OTHER_CHANGES = {
+    "reselection": ("reselection", "reselections"),
+    "re-establishment": ("radio link failure", "radio link failures"),
+}
+"""The other modes in which a mobile changes its cell: one in words, and several."""
 
 
 def _interval(metric: Metric, values: Sequence[float]) -> str:
