@@ -36,7 +36,8 @@ def of_result(folder: Path, repetition: int) -> Log:
         repetition: The repetition.
 
     Raises:
-        UnreadableResultError: The folder is no result, or has no flow over TCP.
+        UnreadableResultError: The folder is no result, or has no flow over TCP, or no packet of one
+            arrived.
         NotLoggedError: The run did not log its packets.
     """
     import polars as pl
@@ -69,6 +70,11 @@ def of_result(folder: Path, repetition: int) -> Log:
         .with_columns(pl.col("sent_time", "received_time") + origin_of(result))
         .collect()
     )
+    if rows["received_time"].is_null().all():
+        raise UnreadableResultError(
+            f"{folder}: none of its {rows.height:,} TCP packets arrived, so there is no connection to analyse; "
+            f"`airpath report {folder}` shows where they were lost"
+        )
     return (
         f"{folder / 'events' / 'packets'}",
         described,

@@ -36,8 +36,14 @@ def ends(flow: Row) -> str:
 
 
 def name_of(flow: Row) -> str:
-    """Return the ends of a connection, after the flow of a result folder that it is."""
-    return f"{name}, {ends(flow)}" if (name := flow.get("flow_name")) else ends(flow)
+    """Return the ends of a connection, after the flow of a result folder that it is.
+
+    The name of a flow of a real program has the ends.
+    """
+    name = flow.get("flow_name")
+    if name and flow["client"] in name and flow["server"] in name:
+        return name
+    return f"{name}, {ends(flow)}" if name else ends(flow)
 
 
 def ended(flow: Row) -> str:
