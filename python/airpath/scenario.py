@@ -13,6 +13,8 @@ from airpath.summary_outline import outline_of
 
 COMMAND_LINE = "command line"
 """The name of a scenario that is made from an argument: it has no lines."""
+DICTIONARY = "<dictionary>"
+"""The name of a scenario without a file, such as that of a preset's name."""
 
 
 def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
@@ -49,7 +51,7 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
         scenario = download_over(name)
     import tomli_w
 
-    return tomli_w.dumps(scenario), "<dictionary>"
+    return tomli_w.dumps(scenario), DICTIONARY
 
 
 def scenario_of_result(folder: Path) -> Path | None:

@@ -288,6 +288,13 @@ INPUTS = [
     wrong("vary-no-value", "run small.toml --vary fixed.loss", "next: write it as in --vary bearer"),
     wrong("plot-none", "plot kept -o x.pdf", "--what is missing", "time-sequence"),
     wrong("plot-other-name", "plot kept --what cwnd -o x.pdf", "no figure 'cwnd'; did you mean 'window'?", "queue"),
+    wrong("plot-figure-of-nothing", "plot none --figure duration_s -o x.pdf", "none: no such result folder"),
+    wrong(
+        "radio-log-without-columns",
+        "trace {capture} --radio states.csv",
+        "states.csv: the radio log has no column `begin`",
+        "--radio-columns",
+    ),
     wrong("plot-figure-of-run", "plot kept --figure duration_s -o x.pdf", "for the folder of a sweep", "--what"),
     wrong("plot-labels", "plot kept --what window --label a --label b -o x.pdf", "2 labels for 1 results", "once"),
     wrong("page-address", "page load localhost:3000 --link wired -o x", "is no page", "http://localhost:3000"),
@@ -404,12 +411,20 @@ INPUTS = [
 ]
 
 
+def test_an_error_in_an_override_names_the_option(airpath_command: Command) -> None:
+    """Also of a key that the scenario has, and without a file."""
+    failed = airpath_command("run", "gprs", "--set", 'mobile=[{name="a"},{name="a"}]')
+    assert failed.code == 2
+    assert "two groups of mobiles are called `a`\n  at --set mobile: mobile.name" in failed.err
+
+
 @pytest.fixture
 def files(airpath_command: Command, scenario: Callable[..., Path]) -> Path:
     """The folder of the command: scenarios, and the results `kept` and `other`."""
     path = scenario()
     folder = path.parent
     (folder / "plan.toml").write_text('format = 1\nscenario = "small.toml"\n[axes]\nbearer.bler = [0.1]\n')
+    (folder / "states.csv").write_text("time,user,aspect,name\n0,0,mode,idle\n")
     (folder / "limits.toml").write_text('format = 1\nfail-if = ["duration_s p95 > 5 %"]\n')
     shutil.copy(CAPTURE, folder / "c.pcapng")
     step = '{ from = "10 ms", to = "50 ms", step = "10 ms" }'

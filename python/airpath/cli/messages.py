@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from airpath.scenario import COMMAND_LINE
+from airpath.scenario import COMMAND_LINE, DICTIONARY
 
 if TYPE_CHECKING:
     from airpath._native import ScenarioError
@@ -95,8 +95,12 @@ def help_without_command(context: typer.Context) -> None:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Convert exceptions about bad input or an unwritable result to a `Problem`."""
+def explained(overrides: Collection[str] = ()) -> Iterator[None]:
+    """Convert exceptions about bad input or an unwritable result to a `Problem`.
+
+    Args:
+        overrides: The keys given by `--set`: an error at one of them names the option.
+    """
     from airpath import (
         LinkError,
         MeasureError,
@@ -112,7 +116,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except ScenarioError as error:
-        raise Problem(error.message, where=_place(error), next_step=error.help) from None
+        raise Problem(error.message, where=_place(error, overrides), next_step=error.help) from None
     except LinkError as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
     except MeasureError as error:
@@ -328,7 +332,7 @@ def replacing_result(out: Path | None) -> Iterator[None]:
         note(f"the earlier result in {out} was replaced")
 
 
-def _place(error: "ScenarioError") -> str | None:
+def _place(error: "ScenarioError", overrides: Collection[str]) -> str | None:
     """Return file, line and field, and the text of the line if it is readable.
 
     For an override the argument.
@@ -336,6 +340,11 @@ def _place(error: "ScenarioError") -> str | None:
     if error.file is None:
         place, found, _ = str(error).partition(f": {error.message}")
         return place.replace("override ", "--set ", 1) if found else None
+    if error.field is not None and error.line is None:
+        table = error.field.partition(".")[0]
+        options = ", ".join(f"--set {key}" for key in overrides if key.partition(".")[0] == table)
+        if options or error.file == DICTIONARY:
+            return f"{options}: {error.field}" if options else error.field
     if error.file == COMMAND_LINE:
         return f"{COMMAND_LINE}, {error.field}"
     place = error.file if error.line is None else f"{error.file}:{error.line}"

@@ -105,6 +105,7 @@ def plot(
       airpath plot runs/cubic runs/reno --what window --label CUBIC --label Reno -o window.svg
       airpath plot runs/sweep --figure duration_s --axes bearer.bler,fixed.delay -o sweep.pdf
     """
+    from airpath import load
     from airpath import plot as figures
     from airpath.plot.image import ImageError, write_image
 
@@ -121,6 +122,7 @@ def plot(
                 drawn = _of_sweep(results[0], figure, axes)
             else:
                 if figure or axes:
+                    load(results[0])  # that there is no such result is the first error
                     raise Problem("--figure and --axes are for the folder of a sweep", next_step="use --what for a run")
                 drawn = _of_runs(results, _named(what), flow, label)
             with writing(out):

@@ -118,7 +118,7 @@ def run(
         raise Problem("--vary keeps rows only", next_step="run one case with --capture, --report or --no-log")
     _check_report(report, out)
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
-    with explained():
+    with explained(overrides):
         if "://" in scenario:
             raise Problem(f"{scenario} is a URL, not a file", next_step=_next_step_of_url(scenario))
         source = _scenario(Path(scenario))
@@ -146,7 +146,7 @@ def run(
             stack.enter_context(cleanly_ended())
             temporary = tempfile.TemporaryDirectory(prefix="airpath-")
             folder = Path(stack.enter_context(temporary))
-        with explained(), replacing_result(out), progress_bar(Path(scenario).name) as progress:
+        with explained(overrides), replacing_result(out), progress_bar(Path(scenario).name) as progress:
             summary, outcomes = execute_to_json(
                 source,
                 set=overrides,

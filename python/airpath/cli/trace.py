@@ -1,6 +1,7 @@
 """`airpath trace`: analyses the TCP connections of captures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -133,7 +134,10 @@ def trace(
             raise typer.Exit(_stream(files, flow, repetition, why))
         from airpath.trace import trace as analyse
 
-        traced = analyse(files, peer=other_end, radio=radio, radio_columns=columns, flow=flow, repetition=repetition)
+        with _without_columns(radio):
+            traced = analyse(
+                files, peer=other_end, radio=radio, radio_columns=columns, flow=flow, repetition=repetition
+            )
         exit_code = _warn(traced)
         _print(traced, format, why)
         files_of = {
@@ -146,6 +150,21 @@ def trace(
             if path is not None:
                 written(what, path, partial(write, path))
     raise typer.Exit(exit_code)
+
+
+@contextmanager
+def _without_columns(radio: Path | None) -> Iterator[None]:
+    """Name the option that maps the columns of a radio log if one is missing."""
+    from airpath import TraceError
+
+    try:
+        yield
+    except TraceError as error:
+        if "the radio log has no column" not in str(error):
+            raise
+        example = "--radio-columns 'begin=Time,name=State'"
+        next_step = f"name its columns, as in {example}; the log of a run is its result folder, `--radio DIR`"
+        raise Problem(f"{radio}: {error}", next_step=next_step) from None
 
 
 def _columns(text: str | None, log: Path | None) -> dict[str, str]:
