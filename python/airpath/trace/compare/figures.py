@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -16,13 +15,16 @@ from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit, rate_unit, seconds_unit
 from airpath.plot.values import average, largest, numbers, smallest
 from airpath.quantities import seconds
-from airpath.trace.causes import CAUSES, Cause, seconds_of
+from airpath.trace.causes import CAUSES, seconds_of
+from airpath.trace.figures.bands import bands
 from airpath.trace.figures.causes import band
 from airpath.trace.figures.view import FlowView, direction_of, other
 from airpath.trace.messages import main_cause
 
 _ROW = 46
 """Height of a bar and its name, in pixels."""
+_BAR = 0.56
+"""Height of a bar alone, in rows."""
 _STEPS = 120
 """Approximate number of time steps."""
 
@@ -76,8 +78,9 @@ def cause_bars(shown: Sequence[Shown]) -> go.Figure:
         raise NothingToDrawError("no connection took any time")
     lines = (len(present) + 3) // 4
     figure = blank(_ROW * len(shown) + 64 + 20 * lines, span=_span(shown), top=12 + 20 * lines)
+    rectangles = _rectangles(shown)
     for cause in present:
-        figure.add_trace(go.Bar(**_bands(shown, cause)))
+        figure.add_trace(go.Bar(**band(rectangles.filter(cause=cause.name), cause, cause.words)))
     for row, each in enumerate(shown):
         figure.add_annotation(
             text=f"{each.label}: {seconds(each.view.span)}",
@@ -97,7 +100,7 @@ def cause_bars(shown: Sequence[Shown]) -> go.Figure:
     figure.update_yaxes(range=[len(shown) - 0.5, -0.6], **hidden)
     read = (
         "The time of each connection from left to right, on one scale. Colour and hatching of a band show the cause of "
-        "its time."
+        "its time. Where causes follow each other too fast for bands, their heights are their shares of the time."
     )
     words = [f"{each.label}, {seconds(each.view.span)}, mainly {main_cause(each.view.flow)}" for each in shown]
     return captioned(figure, Caption("Where the time went", read, f"Causes of elapsed time: {'; '.join(words)}."))
@@ -210,13 +213,15 @@ _SYMBOLS = ("circle", "diamond-open", "square", "triangle-up-open", "cross", "st
 """Marker shapes, one per colour."""
 
 
-def _bands(shown: Sequence[Shown], cause: Cause) -> dict[str, Any]:
+def _rectangles(shown: Sequence[Shown]) -> pl.DataFrame:
+    """Return the rectangles of all bars; the bar of a row lies below its label."""
+    span = _span(shown)
+    level, height = pl.col("level"), pl.col("height")
     rows = [
-        each.view.pieces.filter(cause=cause.name).with_columns(row=pl.lit(row), label=pl.lit(each.label))
+        bands(each.view.pieces, span).with_columns(level=row + 0.12 - _BAR * level, height=_BAR * height)
         for row, each in enumerate(shown)
     ]
-    pieces = pl.concat(rows)
-    return band(pieces, cause, cause.words) | {"y": (pieces["row"] + 0.12).to_list(), "width": 0.56}
+    return pl.concat(rows)
 
 
 def _with_data(shown: Sequence[Shown]) -> list[Shown]:
