@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -68,3 +69,20 @@ def agreements(command: list[str]) -> list[float]:
     """The shares of time with the same cause that a comparison prints, in percent."""
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [float(share) for share in re.findall(r"same cause ([\d.]+) % of the time", output)]
+
+
+@pytest.mark.parametrize("congestion", ["bbr", "bbr3"])
+def test_a_bulk_download_that_waits_for_a_tail_loss_probe_does_not_lack_data(tmp_path: Path, congestion: str) -> None:
+    """The probe sends new data: the window of BBR was small, and its last flight was lost."""
+    scenario = {
+        "format": 1,
+        "fixed": {"delay": "10 ms"},
+        "bearer": {"preset": "nb-iot"},
+        "flow": [{"kind": "download", "bytes": "100 kB", "tcp": {"congestion": congestion}}],
+    }
+    airpath.run(scenario, out=tmp_path, capture=True)
+    server, mobile = (tmp_path / "captures" / f"0000-{end}.pcapng" for end in ("server", "mobile"))
+    for trace in (airpath.trace(tmp_path), airpath.trace(server), airpath.trace(server, peer=mobile)):
+        [flow] = trace.connections.rows(named=True)
+        assert flow["timer_s"] > 10
+        assert flow["application_s"] < 1

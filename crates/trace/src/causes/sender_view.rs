@@ -111,6 +111,9 @@ pub(super) struct SenderView {
     /// The recovery point (RFC 6675 §5): the highest offset sent when a loss was detected.
     recovery_point: Option<i64>,
     timeouts: Option<Timeouts>,
+    /// New data that a tail loss probe may have sent (RFC 8985 §7.3): the next acknowledgement of
+    /// new data decides.
+    new_data_probe: Option<Timeouts>,
     duplicates: Duplicates,
     /// Time-outs followed by one acknowledgement, of the original or of the retransmission: the
     /// next acknowledgement decides (F-RTO, RFC 5682).
@@ -296,6 +299,8 @@ impl SenderView {
         if new {
             if self.idle() {
                 self.start_busy_period(observation);
+            } else if self.may_be_new_data_probe(observation) {
+                self.new_data_probe = Some(self.first_timeout(observation));
             }
             self.full_segment = observation.full_segment;
             self.highest = end;
@@ -362,11 +367,15 @@ impl SenderView {
                 full_segments == 0 && base.is_some_and(|base| sample.saturating_sub(base) >= ACK_DELAY);
             self.bottleneck.path.round_trip(sample, full_segments);
         }
+        let probe = self.new_data_probe.take().filter(|probe| self.shows_loss(probe, observation));
         if let Some(timeouts) = self.timeouts.take() {
             match self.originals_arrived(&timeouts, observation) {
                 Some(arrived) => self.end_of_timeouts(&timeouts, arrived, observation, timeline, stalls),
                 None => self.undecided = Some(Box::new((timeouts, observation.clone()))),
             }
+        } else if let Some(probe) = probe {
+            let originals_arrived = false;
+            self.end_of_timeouts(&probe, originals_arrived, observation, timeline, stalls);
         } else {
             let copy = CopyCarried::Last;
             let carried = self.bottleneck.carried_by(observation, arrived, self.delivered, self.full_segment, copy);
@@ -493,7 +502,7 @@ impl SenderView {
     fn end_busy_period(&mut self, timeline: &mut Timeline) {
         self.next_round(timeline);
         self.bottleneck.run_empty(Limit::own_window(self.slow_start_over), timeline);
-        self.timeouts = None;
+        (self.timeouts, self.new_data_probe) = (None, None);
         self.recovery_point = None;
     }
 

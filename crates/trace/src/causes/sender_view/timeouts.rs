@@ -122,10 +122,27 @@ impl SenderView {
             }
             return;
         }
+        self.new_data_probe = None;
         match &mut self.timeouts {
             Some(timeouts) => timeouts.again(observation),
             None => self.timeouts = Some(Timeouts { held, ..self.first_timeout(observation) }),
         }
+    }
+
+    /// Whether new data may be a tail loss probe (RFC 8985 §7.3): data is outstanding, and for a
+    /// round trip neither end has sent or acknowledged anything new.
+    pub(super) fn may_be_new_data_probe(&self, observation: &Observation) -> bool {
+        let since = self.progress.max(self.received).time.max(self.last_send);
+        let is_in_recovery = self.timeouts.is_some() || self.undecided.is_some() || self.recovery_point.is_some();
+        let round_trip = self.bottleneck.path.latest_round_trip;
+        !is_in_recovery && round_trip.is_some_and(|round_trip| observation.time.since(since) >= round_trip)
+    }
+
+    /// Whether the first acknowledgement of new data after a probe covers nothing that was sent
+    /// before the probe: that was lost.
+    pub(super) fn shows_loss(&self, probe: &Timeouts, observation: &Observation) -> bool {
+        observation.acknowledged <= Some(self.acknowledged)
+            && observation.newly_acknowledged.is_some_and(|sending| sending.original >= probe.first)
     }
 
     /// An acknowledgement of nothing new arrived. A duplicate shows that a segment beyond a hole
@@ -148,8 +165,8 @@ impl SenderView {
         (bytes > 0).then_some((bytes, self.duplicates.last))
     }
 
-    /// The state at the first time-out, whose retransmission is `observation`.
-    fn first_timeout(&self, observation: &Observation) -> Timeouts {
+    /// The state at the first time-out, whose segment is `observation`.
+    pub(super) fn first_timeout(&self, observation: &Observation) -> Timeouts {
         Timeouts {
             first: observation.time,
             last_but_one: None,
@@ -318,7 +335,8 @@ impl SenderView {
         // A sender without timestamps does not detect that the time-out was spurious: it shrinks
         // its window (RFC 3522).
         if !originals_arrived || observation.echo_round_trip.is_none() {
-            let to_one_segment = true;
+            // What a tail loss probe shows is repaired by fast recovery (RFC 8985 §7.1).
+            let to_one_segment = timeouts.count > timeouts.tail_probes;
             self.reduce(timeouts.outstanding, to_one_segment);
         }
         let since = timeouts.since.max(self.received);
@@ -344,7 +362,7 @@ impl SenderView {
     }
 }
 
-/// 1 for a retransmission of a tail loss probe, else 0.
+/// 1 for a tail loss probe, which retransmits or sends new data, else 0.
 fn tail_probes(observation: &Observation) -> u32 {
-    u32::from(observation.retransmission.is_some_and(|again| again.trigger == Trigger::TailProbe))
+    u32::from(observation.retransmission.is_none_or(|again| again.trigger == Trigger::TailProbe))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::exchanges::{account, millis};
-use crate::causes::{Cause, Fate};
+use crate::causes::{Account, Cause, Fate};
 
 /// The handshake and a request, from a capture at the server; the round trip is 100 ms.
 const AT_SERVER: &str = "
@@ -100,4 +100,54 @@ fn an_acknowledgement_as_soon_as_that_of_a_full_segment_is_for_the_retransmissio
     let account = account(&exchange);
     assert!(millis(&account, Cause::Timer) > 950, "{account}");
     assert_eq!(millis(&account, Cause::Radio), 0, "{account}");
+}
+
+/// Twelve segments; eight are acknowledged while the sender sends nothing, as BBR with a window
+/// that it has shrunk; then the `probe` and its `answer`.
+fn tail_with_probe(probe: &str, answer: &str) -> Account {
+    let mut exchange = "
+        0 > syn mss 1460 permitted
+        0 < syn ack 0 mss 1460 permitted
+        100 > ack 0
+        100 > psh data 0..100 ack 0
+    "
+    .to_owned();
+    for segment in 0..12 {
+        writeln!(exchange, "110 < data {}..{} ack 100", segment * 1460, (segment + 1) * 1460).unwrap();
+    }
+    for segment in 1..=8 {
+        writeln!(exchange, "{} > at 100 ack {} id {}", 210 + segment, segment * 1460, 2 + segment).unwrap();
+    }
+    exchange += probe;
+    exchange += answer;
+    account(&exchange)
+}
+
+#[test]
+fn new_data_of_a_tail_loss_probe_shows_that_the_sender_waited_for_its_timer() {
+    let lost = tail_with_probe(
+        "1000 < data 17520..18980 ack 100\n",
+        "1100 > at 100 ack 11680 sack 17520..18980 id 20
+        1100 < data 11680..13140 ack 100
+        1200 > at 100 ack 13140 sack 17520..18980 id 21
+        1200 < data 13140..14600 ack 100
+        1200 < data 14600..16060 ack 100
+        1200 < data 16060..17520 ack 100
+        1300 > at 100 ack 18980 id 22
+        ",
+    );
+    assert!((770..=790).contains(&millis(&lost, Cause::Timer)), "{lost}");
+    // Only until the last acknowledgement, in which the sender seemed to have no data.
+    assert!(millis(&lost, Cause::Application) <= 100, "{lost}");
+    assert!(millis(&lost, Cause::Recovery) >= 180, "{lost}");
+    let stall = &lost.stalls[0];
+    assert_eq!((stall.fate, stall.timeouts, stall.tail_probes, stall.outstanding), (Fate::Lost, 0, 1, 5840));
+}
+
+#[test]
+fn new_data_after_a_pause_is_no_probe_if_the_data_before_it_arrived() {
+    // The acknowledgement of the last four segments was lost, and the application had no data.
+    let arrived = tail_with_probe("1000 < data 17520..18980 ack 100\n", "1100 > at 100 ack 18980 id 20\n");
+    assert_eq!(millis(&arrived, Cause::Timer), 0, "{arrived}");
+    assert_eq!(millis(&arrived, Cause::Recovery), 0, "{arrived}");
 }
