@@ -29,6 +29,10 @@ SCENARIOS = {
         'duration = "30 s"',
     ),
     "page": ("umts-dch-384", '[[flow]]\nkind = "page"\npage = "static-site"\nprotocol = "h3"'),
+    "reading": (
+        "lte-20mhz",
+        '[[flow]]\nkind = "page"\npage = "median-2024"\nprotocol = "h3"\nviews = 3\nreading = "5 s"\n',
+    ),
     "driving": (
         "lte-20mhz",
         '[[mobile]]\nname = "car"\nenvironment = "driving"\n[[flow]]\nkind = "transactions"\n'
@@ -100,6 +104,19 @@ def test_an_outage_is_found_without_and_with_a_log(name: str, length: float, end
 def test_think_time_is_the_applications(end: str) -> None:
     transactions = airpath.load(run("think time")).summary["flows"][0]["received"]
     assert seconds(airpath.trace(capture("think time", end)))["application"] == pytest.approx(5 * transactions, abs=5.2)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_time_of_a_reader_is_neither_latency_nor_a_round_trip(end: str) -> None:
+    # At the server, the run ends before the close of two flows that are not used again.
+    found = [flow for flow in flows(airpath.trace(capture("reading", end))) if flow["duration_s"] > 5]
+    assert len(found) >= 4
+    for flow in found:
+        assert flow["application_s"] > 0.7 * flow["duration_s"]
+        assert flow["latency_s"] < 0.1 * flow["duration_s"]
+        assert (flow["round_trip_p50_ns"] or 0) < 150e6
+        assert (flow["round_trip_max_ns"] or 0) < 1e9
+    assert sum(flow["round_trips"] for flow in found) > 20
 
 
 def test_a_small_window_is_the_senders() -> None:

@@ -61,6 +61,7 @@ use timeline::{Label, Timeline, View, Waiting};
 
 pub use account::{Account, Cause, Confidence, Piece};
 pub use closed::{ClosedCauses, ConnectionCauses};
+pub(crate) use quic::IDLE_PART;
 pub use quic::QuicCauses;
 pub use radio_states::RadioState;
 pub use stall::{Fate, Stall};

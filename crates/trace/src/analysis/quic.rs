@@ -1,5 +1,7 @@
 //! The QUIC flows of a capture: their causes, and rows of tables or lines of JSON.
 
+mod pauses;
+
 use std::collections::BTreeMap;
 
 use super::json_lines::JsonLines;
@@ -12,9 +14,16 @@ use crate::causes::{Account, QuicCauses};
 use airpath_observe::flows::FlowNumber;
 use airpath_web::{Mark, Quic, QuicDatagram, QuicFlows};
 use airpath_wire::segment::{Datagram, Route, Tunnel};
+use pauses::Pauses;
 
 /// The most datagrams between two searches for flows that are over.
 const ENDED_EVERY: u64 = 1 << 12;
+
+/// A flow that is not over.
+struct OpenFlow {
+    causes: QuicCauses,
+    pauses: Pauses,
+}
 
 /// Collects the results of QUIC flows.
 pub struct QuicCollector {
@@ -28,8 +37,9 @@ pub struct QuicCollector {
     /// The frame of the last datagram.
     frame: u64,
     has_begun: bool,
-    /// The causes of the open flows, with [`Options::causes`].
-    open: Option<BTreeMap<u64, QuicCauses>>,
+    /// Whether causes are reported. They also show which round trips contain a pause.
+    has_causes: bool,
+    open: BTreeMap<u64, OpenFlow>,
     ended: Vec<(Quic, Option<Account>)>,
     pieces: TableBuilder,
     stalls: TableBuilder,
@@ -50,7 +60,8 @@ impl QuicCollector {
             datagrams: 0,
             frame: 0,
             has_begun: false,
-            open: options.causes.then(BTreeMap::new),
+            has_causes: options.causes,
+            open: BTreeMap::new(),
             ended: Vec::new(),
             pieces: TableBuilder::default(),
             stalls: TableBuilder::default(),
@@ -86,20 +97,23 @@ impl QuicCollector {
     }
 
     fn observe(&mut self, datagram: &QuicDatagram, route: &Route) {
-        let Self { open: Some(open), inputs, pieces, stream, .. } = self else { return };
-        let causes = open.entry(datagram.flow).or_insert_with(|| {
+        let Self { open, inputs, pieces, .. } = self;
+        let has_pieces = self.has_causes && !self.stream;
+        let OpenFlow { causes, pauses } = open.entry(datagram.flow).or_insert_with(|| {
             let causes = match inputs.radio(route) {
                 Some((log, mobile)) => QuicCauses::new().with_radio(log, mobile),
                 None => QuicCauses::new(),
             };
-            match inputs.host(route, datagram.mark.time) {
+            let causes = match inputs.host(route, datagram.mark.time) {
                 Some((host, round_trip)) => causes.with_host(host, round_trip),
                 None => causes,
-            }
+            };
+            OpenFlow { causes, pauses: Pauses::default() }
         });
         let (flow, frame) = (FlowId::Quic(datagram.flow), datagram.mark.frame);
         causes.observe(datagram, &mut |piece| {
-            if !*stream {
+            pauses.add(piece);
+            if has_pieces {
                 pieces.push(frame, &PieceRow { flow, piece });
             }
         });
@@ -112,25 +126,28 @@ impl QuicCollector {
         }
     }
 
-    fn end_one(&mut self, quic: Quic) {
+    fn end_one(&mut self, mut quic: Quic) {
         let route = Route { source: quic.client, destination: quic.server, tunnel: Tunnel::None };
         if !self.is_selected(&route) {
             return;
         }
         let flow = FlowId::Quic(quic.number);
-        let causes = self.open.as_mut().and_then(|open| open.remove(&quic.number));
-        let (pieces, stream) = (&mut self.pieces, self.stream);
-        let account = causes.map(|causes| {
-            causes.finish(&mut |piece| {
-                if !stream {
+        let (pieces, has_pieces) = (&mut self.pieces, self.has_causes && !self.stream);
+        let account = self.open.remove(&quic.number).map(|OpenFlow { causes, mut pauses }| {
+            let account = causes.finish(&mut |piece| {
+                pauses.add(piece);
+                if has_pieces {
                     pieces.push(quic.last.frame, &PieceRow { flow, piece });
                 }
-            })
+            });
+            pauses.leave_out_of(&mut quic.spin);
+            account
         });
+        let account = account.filter(|_| self.has_causes);
         for (flows, selector) in self.selected.iter_mut().zip(self.select.iter().flat_map(Selection::selectors)) {
             *flows += u64::from(selector.matches_route(&route));
         }
-        if let Some(account) = account.as_ref().filter(|_| !stream) {
+        if let Some(account) = account.as_ref().filter(|_| !self.stream) {
             account.stalls.iter().for_each(|stall| self.stalls.push(0, &StallRow { flow, stall }));
             account.radio_states.iter().for_each(|state| self.radio_states.push(0, &RadioStateRow { flow, state }));
         }

@@ -35,6 +35,10 @@ const ROUND: u32 = 2;
 /// A round trip shows a queue if it is longer than the shortest by this fraction.
 const QUEUED: u64 = 4;
 
+/// A turn of the spin bit shows no round trip if for more than this part of it nothing was
+/// outstanding.
+pub(crate) const IDLE_PART: u64 = 8;
+
 /// Data that follows an acknowledgement within this time was waiting for it.
 const CLOCKED_WITHIN: Span = Span::from_millis(10);
 
@@ -62,6 +66,14 @@ struct Handshake {
     confirmed: Option<Instant>,
 }
 
+/// A time without data of the far end, although its last datagram was full.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    since: Instant,
+    /// Whether the near end's next datagram was a request, as far as its size shows that.
+    is_request: bool,
+}
+
 /// The causes of one QUIC flow.
 #[derive(Clone, Debug)]
 pub struct QuicCauses {
@@ -82,7 +94,7 @@ pub struct QuicCauses {
     last_sent: Instant,
     /// Since when no data of the far end came, although its last datagram was full: until the near
     /// end gets an answer to what it sent since.
-    pause: Option<Instant>,
+    pause: Option<Pause>,
     spin: SpinRoundTrips,
     bottleneck: Bottleneck,
     timeline: Timeline,
@@ -142,9 +154,11 @@ impl QuicCauses {
             && now.time > before.time
         {
             let label = self.label();
-            if label.is_idle() && now.time.since(before.time) > self.base() {
-                // A turn of the spin bit shows how long the applications waited.
-                self.spin.restart();
+            let (wait, base) = (now.time.since(before.time), self.base());
+            match label.is_idle() {
+                true if wait > base => self.spin.restart(),
+                true if wait > base / IDLE_PART => self.spin.skip_turn(),
+                _ => {}
             }
             let mut delivered = [0; 2];
             delivered[datagram.from as usize] = u64::from(datagram.length);
@@ -303,7 +317,8 @@ impl QuicCauses {
             let since = self.received.time;
             self.timeline.relabel(since, now.time, Label::SuspectedGap(None), Label::is_open);
             self.run_empty();
-            self.pause = Some(since);
+            let is_request = self.ends[near as usize].is_longer_than_acknowledgement(datagram.length);
+            self.pause = Some(Pause { since, is_request });
         }
         if !self.ends[near as usize].had_more {
             self.clocked(now.time);
@@ -345,7 +360,11 @@ impl QuicCauses {
             self.answered(unanswered, now);
         } else if carries_data && self.ends[far as usize].had_more {
             self.carried_to_here(now);
-        } else if !carries_data && self.data_from == self.near && self.last_sent <= self.received.time {
+        } else if !carries_data
+            && self.data_from == self.near
+            && self.last_sent <= self.received.time
+            && now.time.since(self.received.time) <= self.probed_within(0)
+        {
             self.acknowledged_late(now);
         }
         if carries_data && self.near_sending().unanswered.is_none() {
@@ -367,6 +386,13 @@ impl QuicCauses {
     /// The shortest round trip.
     fn base(&self) -> Span {
         self.bottleneck.path.base().unwrap_or(Span::ZERO)
+    }
+
+    /// The time within which a sender with data in flight sends a probe, after `probes` before: the
+    /// timer backs off (RFC 9002 §6.2.1).
+    fn probed_within(&self, probes: u32) -> Span {
+        let usual = self.spin.last_sample().unwrap_or(UNKNOWN_ROUND_TRIP).max(self.base());
+        (usual * 3 + PROBED_WITHIN).saturating_mul(1 << probes.min(16))
     }
 
     /// How long the packets of a full link that left it `now` waited in front of it; `None` where
@@ -397,10 +423,7 @@ impl QuicCauses {
         let base = self.base();
         self.end_pause(unanswered, now);
         let silent_since = unanswered.last.time.max(self.received.time);
-        let usual = self.spin.last_sample().unwrap_or(UNKNOWN_ROUND_TRIP).max(base);
-        // The probe timer backs off (RFC 9002 §6.2.1).
-        let probed_within = (usual * 3 + PROBED_WITHIN).saturating_mul(1 << unanswered.probes.min(16));
-        if now.time.since(silent_since) > probed_within {
+        if now.time.since(silent_since) > self.probed_within(unanswered.probes) {
             // The near end sent no probe: all had an answer.
             self.near_sending().unanswered = None;
             let idle = Label::Known(Cause::Application, Confidence::Medium);
@@ -425,15 +448,20 @@ impl QuicCauses {
 
     /// An answer to what was sent after a pause in the data of the far end.
     fn end_pause(&mut self, unanswered: Unanswered, now: Stamp) {
-        let Some(since) = self.pause.take() else { return };
+        let Some(Pause { since, is_request }) = self.pause.take() else { return };
         let is_late = now.time.since(unanswered.first.time) > self.base() + PATIENCE;
-        let label = match (is_late, unanswered.probes) {
-            (true, 1..) => Label::Known(Cause::Radio, Confidence::Medium),
-            (true, 0) => Label::Known(Cause::Radio, Confidence::Low),
-            (false, _) => Label::Known(Cause::Application, Confidence::Low),
+        let (silent_since, confidence) = match unanswered.probes {
+            // It may have waited for an idle radio after a pause.
+            0 if is_request => (unanswered.first.time, Confidence::Low),
+            0 => (since, Confidence::Low),
+            _ => (since, Confidence::Medium),
         };
-        let until = if is_late { now.time } else { unanswered.first.time };
-        self.timeline.relabel(since, until, label, Label::is_open);
+        let pause = Label::Known(Cause::Application, Confidence::Low);
+        let gap = Label::Known(Cause::Radio, confidence);
+        if is_late {
+            self.timeline.relabel(silent_since, now.time, gap, Label::is_open);
+        }
+        self.timeline.relabel(since, unanswered.first.time, pause, Label::is_open);
     }
 
     /// An acknowledgement came although all may have been answered: some data still was on the
@@ -510,6 +538,10 @@ impl QuicCauses {
         if unanswered.probes > 0 && now.time.since(begin) > self.base() + PATIENCE {
             self.timeline.relabel(begin, now.time, Label::Known(Cause::Radio, Confidence::Low), Label::is_open);
             self.add_unanswered(unanswered.first, now, unanswered.probes, unanswered.bytes);
+        } else if let Some(Pause { since, .. }) = self.pause {
+            // A close needs no answer (RFC 9000 §10.2).
+            let pause = Label::Known(Cause::Application, Confidence::Low);
+            self.timeline.relabel(since, unanswered.first.time, pause, Label::is_open);
         }
     }
 

@@ -45,6 +45,11 @@ pub(super) struct Sending {
 }
 
 impl Sending {
+    /// Whether a datagram is longer than an acknowledgement, or a probe without data.
+    pub(super) fn is_longer_than_acknowledgement(&self, length: u32) -> bool {
+        length > self.smallest.unwrap_or(length).min(LONGEST_ACKNOWLEDGEMENT) + ACKNOWLEDGEMENT
+    }
+
     /// Takes a datagram of this end. Returns whether it has data or else requires an answer, as far
     /// as its size shows that. `acknowledges` is whether the other end's stream is in progress, and
     /// `may_probe` whether there is nothing to acknowledge, which only the own end shows.
@@ -59,7 +64,6 @@ impl Sending {
             self.smallest = Some(self.smallest.map_or(length, |smallest| smallest.min(length)));
         }
         let full = self.full.max(LEAST_FULL);
-        let smallest = self.smallest.unwrap_or(length).min(LONGEST_ACKNOWLEDGEMENT);
         // The interface of the capturing host cuts or joins datagrams (UDP GSO, GRO).
         let is_joined = length >= full * 2;
         let has_data = match () {
@@ -69,7 +73,7 @@ impl Sending {
             () if length >= full / 2 => true,
             // Acknowledgements of a stream can be long, with a range for each loss.
             () if acknowledges => false,
-            () if length > smallest + ACKNOWLEDGEMENT => true,
+            () if self.is_longer_than_acknowledgement(length) => true,
             // A probe, or a short request.
             () => may_probe && pause > ACK_DELAY,
         };

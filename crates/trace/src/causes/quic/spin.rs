@@ -14,6 +14,8 @@ pub(super) struct SpinRoundTrips {
     turned: Option<Instant>,
     /// The last round trip since the data began.
     latest: Option<Span>,
+    /// The last round trip of all.
+    last: Option<Span>,
     samples: u32,
     /// Turns that came before the other end's: the bits are random, or datagrams were reordered.
     irregular: u32,
@@ -37,7 +39,7 @@ impl SpinRoundTrips {
         if self.bit? == (bit ^ is_client) {
             let round_trip = now.since(self.turned.take()?);
             self.samples += 1;
-            self.latest = Some(round_trip);
+            (self.latest, self.last) = (Some(round_trip), Some(round_trip));
             return self.latest;
         }
         None
@@ -48,20 +50,26 @@ impl SpinRoundTrips {
         self.has_turned && self.samples > 0 && self.irregular * 4 <= self.samples
     }
 
-    /// The last round trip since the data began.
+    /// The last round trip, also if a pause followed it.
     pub(super) fn last_sample(&self) -> Option<Span> {
-        self.latest.filter(|_| self.is_known())
+        self.last.filter(|_| self.is_known())
     }
 
     /// The last round trip since the data began, or the present one, if it already takes longer;
     /// `None` before the first, and where the bits show none.
     pub(super) fn latest(&self, now: Instant) -> Option<Span> {
-        let latest = self.last_sample()?;
+        let latest = self.latest.filter(|_| self.is_known())?;
         Some(self.turned.map_or(latest, |turned| latest.max(now.since(turned))))
     }
 
-    /// The ends send nothing for a while: a turn then shows how long they waited.
+    /// Nothing was outstanding for a while: the next turn shows how long the ends waited.
+    pub(super) const fn skip_turn(&mut self) {
+        self.turned = None;
+    }
+
+    /// The ends send nothing for longer than a round trip.
     pub(super) const fn restart(&mut self) {
-        (self.turned, self.latest) = (None, None);
+        self.skip_turn();
+        self.latest = None;
     }
 }

@@ -90,6 +90,66 @@ fn a_user_who_thinks_is_an_application() {
     assert!(is_about(millis(&account, Cause::Latency), 200), "{account}");
 }
 
+/// A close (RFC 9000 §10.2) is as short as an acknowledgement.
+#[test]
+fn a_short_datagram_after_a_pause_is_no_late_acknowledgement() {
+    let mut flow = Flow::at(End::Server);
+    flow.send(End::Server, 101, 300);
+    flow.send(End::Client, 202, 30);
+    flow.send(End::Client, 5000, 38);
+    let (account, _) = flow.account();
+    assert!(is_about(millis(&account, Cause::Application), 4800), "{account}");
+    assert!(millis(&account, Cause::Latency) < 110, "{account}");
+}
+
+/// The last datagram before the pause is full, as if more followed; then the client sends one.
+fn paused_stream(answered: Option<u64>) -> Account {
+    let mut flow = Flow::at(End::Client);
+    for at in 200..204 {
+        flow.send(End::Server, at, 1200);
+        flow.send(End::Client, at, 30);
+    }
+    flow.send(End::Client, 5000, 60);
+    if let Some(at) = answered {
+        flow.send(End::Server, at, 300);
+    }
+    flow.account().0
+}
+
+#[test]
+fn a_pause_until_the_flow_is_closed_is_an_application() {
+    let account = paused_stream(None);
+    assert!(is_about(millis(&account, Cause::Application), 4800), "{account}");
+    assert_eq!(millis(&account, Cause::Radio), 0, "{account}");
+}
+
+#[test]
+fn a_late_answer_does_not_make_the_pause_before_the_request_a_gap() {
+    let account = paused_stream(Some(5500));
+    assert!(is_about(millis(&account, Cause::Application), 4800), "{account}");
+    assert!((350..=500).contains(&millis(&account, Cause::Radio)), "{account}");
+}
+
+#[test]
+fn a_turn_of_the_spin_bit_that_waits_for_data_is_no_round_trip() {
+    let mut flow = Flow::at(End::Server);
+    flow.send(End::Server, 101, 300);
+    flow.turn(End::Client);
+    flow.send(End::Client, 201, 200);
+    // The acknowledgement needs no answer; the response comes 80 ms later.
+    flow.turn(End::Server);
+    flow.send(End::Server, 202, 30);
+    flow.send(End::Server, 282, 300);
+    flow.turn(End::Client);
+    flow.send(End::Client, 382, 200);
+    assert_eq!(flow.causes.spin.last_sample(), None);
+    flow.turn(End::Server);
+    flow.send(End::Server, 383, 300);
+    flow.turn(End::Client);
+    flow.send(End::Client, 483, 30);
+    assert_eq!(flow.causes.spin.last_sample(), Some(Span::from_millis(100)));
+}
+
 /// The last acknowledgement comes before a round trip is over, as one of a part of the data.
 #[test]
 fn a_sender_without_probes_had_no_data_in_flight() {
