@@ -72,8 +72,8 @@ def agreements(command: list[str]) -> list[float]:
 
 
 @pytest.mark.parametrize("congestion", ["bbr", "bbr3"])
-def test_a_bulk_download_that_waits_for_a_tail_loss_probe_does_not_lack_data(tmp_path: Path, congestion: str) -> None:
-    """The probe sends new data: the window of BBR was small, and its last flight was lost."""
+def test_a_bulk_download_over_nb_iot_has_data_and_fills_the_downlink(tmp_path: Path, congestion: str) -> None:
+    """A tail loss probe sends new data: BBR had a small window, and its last flight was lost."""
     scenario = {
         "format": 1,
         "fixed": {"delay": "10 ms"},
@@ -86,3 +86,7 @@ def test_a_bulk_download_that_waits_for_a_tail_loss_probe_does_not_lack_data(tmp
         [flow] = trace.connections.rows(named=True)
         assert flow["timer_s"] > 10
         assert flow["application_s"] < 1
+        # The mobile is half duplex: its acknowledgements wait until the downlink pauses.
+        assert flow["path_rate_s"] + flow["queueing_s"] > 0.55 * flow["duration_s"]
+        assert flow["radio_s"] < 0.05 * flow["duration_s"]
+        assert set(trace.causes["full_by"].drop_nulls()) == {"server"}

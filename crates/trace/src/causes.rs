@@ -504,12 +504,16 @@ impl Causes {
                 && self.sender.is_stream()
                 && observation.acknowledged.is_some()
                 && observation.length == 0
-                && let Some((sent, is_behind_others)) = self.receiver.wait_behind_packets(arrived)
             {
-                if is_behind_others {
-                    self.sender.bottleneck().waited(sent, arrived, &mut self.timeline);
+                if let Some((sent, is_behind_others)) = self.receiver.wait_behind_packets(arrived) {
+                    if is_behind_others {
+                        self.sender.bottleneck().waited(sent, arrived, &mut self.timeline);
+                    }
+                    arrived = sent;
+                } else if let Some((sent, silence)) = self.receiver.wait_in_silence(arrived) {
+                    self.sender.bottleneck().held(silence, &mut self.timeline);
+                    arrived = sent;
                 }
-                arrived = sent;
             }
             if observation.acknowledged.is_some() && takes_share(observation.flags, observation.length) {
                 let (now, is_data) = (observation.time, observation.length > 0);
@@ -537,6 +541,10 @@ impl Causes {
             return;
         }
         let now = observation.time;
+        if self.receiver.wait_in_silence(now).is_some() {
+            // A queue that is served passes packets.
+            return;
+        }
         if let Some((sent, base)) = self.receiver.wait_in_queue(now)
             && now.since(sent) > sample.saturating_sub(base) / 2
         {

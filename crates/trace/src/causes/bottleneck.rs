@@ -169,6 +169,15 @@ impl Bottleneck {
         timeline.behind_others(earlier(begin, shift), earlier(end, shift), Waiting::Acknowledgement);
     }
 
+    /// Acknowledgements came after a `silence` of the path, and were sent before its end: data may
+    /// have got through meanwhile.
+    pub(super) fn held(&self, silence: (Instant, Instant), timeline: &mut Timeline) {
+        let shift = self.path.link_estimate().base / 2;
+        let [begin, end] = [silence.0, silence.1].map(|time| earlier(time, shift));
+        let label = Label::AcknowledgementGap(Confidence::Medium);
+        timeline.relabel(begin, end, label, |label| matches!(label, Label::Limited(..)));
+    }
+
     /// Sets the arrivals from the capture of the other end.
     pub(super) fn set_arrivals(&mut self, arrivals: Arrivals) {
         if let Some(service) = arrivals.service() {
@@ -250,7 +259,7 @@ impl Bottleneck {
             }
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
             timeline.relabel(begin_of_copy, carried.left, spurious, |label| {
-                matches!(label, Label::Limited(..) | Label::AcknowledgementGap) || label.is_idle()
+                matches!(label, Label::Limited(..) | Label::AcknowledgementGap(_)) || label.is_idle()
             });
         }
         let gap = self.gap(carried, received).map(|(begin, end)| match silent {
@@ -334,12 +343,13 @@ impl Bottleneck {
     ) -> Option<Carried> {
         let estimate = self.path.link_estimate();
         let sent = observation.newly_acknowledged?;
-        let now = arrived.max(sent.last);
         let newly = observation.delivered.saturating_sub(delivered);
         let segments = newly.div_ceil(u64::from(segment.max(1))).max(1);
         let original = copy == CopyCarried::Original;
+        // An acknowledgement that was held may be older than the copies.
+        let now = arrived.max(if original { sent.original } else { sent.last });
         let earliest = if original { sent.original } else { sent.first };
-        let latest = if original && segments == 1 { sent.original } else { sent.last };
+        let latest = if original && segments == 1 { sent.original } else { sent.last.min(now) };
         let [first, last] = [earliest, latest].map(|sent| sent + self.delay_to_link(estimate.base));
         let left = now - self.return_delay().min(now.since(latest));
         let due = self.link.busy_until().unwrap_or(last).max(last) + estimate.service;
@@ -441,7 +451,7 @@ impl Bottleneck {
             return;
         }
         self.confirm_gap(timeline);
-        let open = |label: Label| matches!(label, Label::Limited(..) | Label::AcknowledgementGap);
+        let open = |label: Label| matches!(label, Label::Limited(..) | Label::AcknowledgementGap(_));
         timeline.relabel(begin, end, Label::SuspectedGap(None), open);
         let service = self.path.mean_service();
         self.suspected = Some(SuspectedGap { length: end.since(begin), end, segments: 0, service });

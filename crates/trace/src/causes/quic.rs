@@ -565,7 +565,9 @@ impl QuicCauses {
             match (sending, receiving) {
                 _ if from >= to => {}
                 (false, false) if !gap.wanted => {}
-                (true, _) if is_reverse => self.timeline.relabel(from, to, Label::AcknowledgementGap, Label::is_open),
+                (true, _) if is_reverse => {
+                    self.timeline.relabel(from, to, Label::AcknowledgementGap(Confidence::High), Label::is_open)
+                }
                 (true, _) => {
                     self.timeline.relabel(from, to, known, Label::is_open);
                     self.bottleneck.set_known_gap_end(to);

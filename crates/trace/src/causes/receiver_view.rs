@@ -205,6 +205,20 @@ impl ReceiverView {
         }
     }
 
+    /// When the segment that arrives `now` had arrived without the silence before it, in which no
+    /// packet of the host came from the far end, and that silence; `None` without a long one.
+    pub(super) fn wait_in_silence(&mut self, now: Instant) -> Option<(Instant, (Instant, Instant))> {
+        let (sent, _) = self.wait_in_queue(now)?;
+        let neighbours = self.neighbours.as_mut()?;
+        neighbours.set_now(now);
+        let (begin, end) = match neighbours.meanwhile(sent, now) {
+            Meanwhile::Nothing => (sent, now),
+            Meanwhile::Own(begin, end) => (begin, end),
+            Meanwhile::Others(..) => return None,
+        };
+        (end.since(begin) > PATIENCE).then_some((sent, (begin, end)))
+    }
+
     /// When a segment that arrived had arrived without waiting; `None` where that is not known.
     fn unqueued(&mut self, observation: &Observation) -> Option<Instant> {
         let by_timestamps = self.send_times.arrived(observation.timestamps, observation.time);

@@ -52,6 +52,15 @@ struct HeldStall {
     highest: i64,
 }
 
+/// Time-outs whose first acknowledgement does not decide whether they were spurious.
+#[derive(Clone, Debug)]
+struct Undecided {
+    timeouts: Timeouts,
+    first_ack: Observation,
+    /// When the acknowledgement had arrived without others in front of it.
+    arrived: Instant,
+}
+
 /// A round trip of data.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
@@ -117,7 +126,7 @@ pub(super) struct SenderView {
     duplicates: Duplicates,
     /// Time-outs followed by one acknowledgement, of the original or of the retransmission: the
     /// next acknowledgement decides (F-RTO, RFC 5682).
-    undecided: Option<Box<(Timeouts, Observation)>>,
+    undecided: Option<Box<Undecided>>,
     /// The end of the last radio gap, in which the radio carried nothing.
     radio_gap_end: Instant,
     /// Whether slow start is over.
@@ -169,7 +178,7 @@ impl SenderView {
     /// The last progress while data is outstanding; else the far future.
     pub(super) fn progress_with_data_outstanding(&self) -> Instant {
         match &self.undecided {
-            Some(undecided) => undecided.0.since.time,
+            Some(undecided) => undecided.timeouts.since.time,
             None if self.idle() => Instant::FAR_FUTURE,
             None => self.progress.time,
         }
@@ -343,11 +352,11 @@ impl SenderView {
             self.follow_window(Stamp::of(observation), stalls);
             return;
         }
-        if let Some((timeouts, first_ack)) = self.undecided.take().map(|undecided| *undecided) {
+        if let Some(Undecided { timeouts, first_ack, arrived }) = self.undecided.take().map(|undecided| *undecided) {
             // F-RTO (RFC 5682 §2.1): if the second acknowledgement covers data that was sent once,
             // before the time-out, then the originals were delayed and not lost.
             let originals_arrived = observation.newly_acknowledged.is_some_and(|sending| sending.last < timeouts.first);
-            self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);
+            self.end_of_timeouts(&timeouts, originals_arrived, (&first_ack, arrived), timeline, stalls);
         }
         let newly_delivered = observation.delivered.saturating_sub(self.delivered);
         // A segment can itself be the spurious retransmission. Then the other end sent it, and it
@@ -370,12 +379,17 @@ impl SenderView {
         let probe = self.new_data_probe.take().filter(|probe| self.shows_loss(probe, observation));
         if let Some(timeouts) = self.timeouts.take() {
             match self.originals_arrived(&timeouts, observation) {
-                Some(arrived) => self.end_of_timeouts(&timeouts, arrived, observation, timeline, stalls),
-                None => self.undecided = Some(Box::new((timeouts, observation.clone()))),
+                Some(originals) => {
+                    self.end_of_timeouts(&timeouts, originals, (observation, arrived), timeline, stalls);
+                }
+                None => {
+                    let first_ack = observation.clone();
+                    self.undecided = Some(Box::new(Undecided { timeouts, first_ack, arrived }));
+                }
             }
         } else if let Some(probe) = probe {
             let originals_arrived = false;
-            self.end_of_timeouts(&probe, originals_arrived, observation, timeline, stalls);
+            self.end_of_timeouts(&probe, originals_arrived, (observation, arrived), timeline, stalls);
         } else {
             let copy = CopyCarried::Last;
             let carried = self.bottleneck.carried_by(observation, arrived, self.delivered, self.full_segment, copy);
@@ -418,7 +432,7 @@ impl SenderView {
 
     /// The radio carried no acknowledgements from `begin` to `end`.
     pub(super) fn acknowledgement_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
-        timeline.relabel(begin, end, Label::AcknowledgementGap, Label::is_open);
+        timeline.relabel(begin, end, Label::AcknowledgementGap(Confidence::High), Label::is_open);
         self.radio_gap_end = end;
     }
 
@@ -426,9 +440,9 @@ impl SenderView {
     pub(super) fn end(&mut self, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
         // What was sent before the end may arrive after it, and was in the link until then.
         self.arrivals_until(Instant::FAR_FUTURE, timeline);
-        if let Some((timeouts, first_ack)) = self.undecided.take().map(|undecided| *undecided) {
+        if let Some(Undecided { timeouts, first_ack, arrived }) = self.undecided.take().map(|undecided| *undecided) {
             let originals_arrived = false;
-            self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);
+            self.end_of_timeouts(&timeouts, originals_arrived, (&first_ack, arrived), timeline, stalls);
         }
         stalls.extend(self.held.take().map(|held| held.stall));
         if let Some(timeouts) = self.timeouts.take() {

@@ -3,6 +3,7 @@ mod closed;
 mod copies;
 mod exchanges;
 mod handshake;
+mod held;
 mod latency;
 mod timeouts;
 

@@ -221,7 +221,7 @@ impl Timeline {
             let is_others = match slice.label {
                 Label::Limited(_, round) => View::of(round) != view,
                 Label::Known(cause, _) => is_clocked(cause),
-                Label::AcknowledgementGap | Label::SuspectedGap(_) | Label::Latency(..) => false,
+                Label::AcknowledgementGap(_) | Label::SuspectedGap(_) | Label::Latency(..) => false,
             };
             if view == View::Receiver && is_others && slice.begin.time < since {
                 // Reported before.
@@ -249,7 +249,7 @@ impl Timeline {
                     (cause, confidence)
                 }
                 // The sender's view decides gaps.
-                Label::AcknowledgementGap | Label::SuspectedGap(_) if view == View::Receiver => {
+                Label::AcknowledgementGap(_) | Label::SuspectedGap(_) if view == View::Receiver => {
                     index += 1;
                     continue;
                 }
@@ -275,7 +275,7 @@ impl Timeline {
                     }
                     decided.unwrap_or(own)
                 }
-                Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
+                Label::AcknowledgementGap(confidence) => link.unwrap_or((Cause::Radio, confidence)),
                 Label::SuspectedGap(_) => {
                     let label = Label::SuspectedGap(Some(load));
                     self.label_until(index, until, label, None);

@@ -271,19 +271,19 @@ impl SenderView {
         (observation.acknowledged >= Some(self.highest) || held > 0).then_some(false)
     }
 
-    /// The first acknowledgement of new data after time-outs came. The outstanding data had been
-    /// delayed (`originals_arrived`) or lost.
+    /// The first acknowledgement of new data after time-outs came, which had `arrived` if nothing
+    /// had held it. The outstanding data had been delayed (`originals_arrived`) or lost.
     pub(super) fn end_of_timeouts(
         &mut self,
         timeouts: &Timeouts,
         originals_arrived: bool,
-        observation: &Observation,
+        (observation, arrived): (&Observation, Instant),
         timeline: &mut Timeline,
         stalls: &mut Vec<Stall>,
     ) {
         let now = observation.time;
         let copy = if originals_arrived { CopyCarried::Original } else { CopyCarried::Last };
-        let carried = self.bottleneck.carried_by(observation, now, timeouts.delivered, self.full_segment, copy);
+        let carried = self.bottleneck.carried_by(observation, arrived, timeouts.delivered, self.full_segment, copy);
         // The link was empty from when the last packet left it.
         let link_empty_since = self.bottleneck.busy_until().unwrap_or(timeouts.since.time);
         if originals_arrived {

@@ -12,8 +12,9 @@ pub(in crate::causes) enum Label {
     Known(Cause, Confidence),
     /// The limit of the sender in a round, unless the link turns out to be full.
     Limited(Limit, u32),
-    /// The radio log has a gap in the direction of the acknowledgements; data may get through.
-    AcknowledgementGap,
+    /// A gap in the direction of the acknowledgements, of the radio log or inferred; data may get
+    /// through.
+    AcknowledgementGap(Confidence),
     /// A suspected gap of the link; and its load otherwise, once that is known.
     SuspectedGap(Option<Load>),
     /// The last flight so far of the data of a view was in transit. If the same end sends next, its
@@ -38,7 +39,7 @@ impl Label {
             Self::Known(cause, confidence) => (cause, confidence),
             Self::Latency(_, confidence) => (Cause::Latency, confidence),
             Self::Limited(limit, _) => (limit.cause().0, Confidence::Low),
-            Self::AcknowledgementGap | Self::SuspectedGap(_) => (Cause::Radio, Confidence::Low),
+            Self::AcknowledgementGap(_) | Self::SuspectedGap(_) => (Cause::Radio, Confidence::Low),
         }
     }
 }

@@ -53,7 +53,7 @@ impl Slice {
         match self.label {
             Label::Limited(_, round) => Some(View::of(round)),
             Label::Latency(view, _) => Some(view),
-            Label::AcknowledgementGap | Label::SuspectedGap(_) => Some(View::Sender),
+            Label::AcknowledgementGap(_) | Label::SuspectedGap(_) => Some(View::Sender),
             Label::Known(..) => self.filled,
         }
     }

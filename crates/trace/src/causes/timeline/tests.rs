@@ -66,6 +66,6 @@ fn only_a_sender_that_waits_for_packets_waits_behind_others() {
 #[test]
 fn no_packet_waits_behind_others_in_a_gap_of_the_radio() {
     for what in [Waiting::Acknowledgement, Waiting::Data] {
-        assert_eq!(cause_behind_others(Label::AcknowledgementGap, what), Cause::Radio);
+        assert_eq!(cause_behind_others(Label::AcknowledgementGap(Confidence::High), what), Cause::Radio);
     }
 }
