@@ -519,6 +519,8 @@ impl Causes {
                 let (now, is_data) = (observation.time, observation.length > 0);
                 self.sender.bottleneck().passed(now, now.since(arrived), is_data, &mut self.timeline);
             }
+            let is_unknown = self.receiver.is_send_time_unknown();
+            self.sender.bottleneck().set_ack_times_unknown(is_unknown);
             self.note_return_queue(observation);
             self.sender.acknowledgement(observation, arrived, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {

@@ -21,6 +21,10 @@ const DELAYED_ACK: Span = Span::from_millis(200);
 /// delay belongs to the radio.
 pub(super) const FIXED_NETWORK_DELAY: Span = Span::from_millis(50);
 
+/// At least this number of segments in this part of the gap before them came in a bunch.
+const BUNCH: u64 = 4;
+const BUNCH_WITHIN: u64 = 10;
+
 /// A gap in the deliveries of the link, unless the packets after it had only queued behind others.
 #[derive(Clone, Copy, Debug)]
 struct SuspectedGap {
@@ -64,6 +68,8 @@ pub(super) struct Bottleneck {
     on_radio: bool,
     /// Whether the capture is at the receiver of the data, right behind the link.
     at_receiver: bool,
+    /// Whether acknowledgements do not show when they were sent.
+    ack_times_unknown: bool,
     pub(super) path: PathEstimate,
     link: LoadMeter,
     /// The arrivals in the capture of the other end, where there is one. They replace
@@ -80,6 +86,11 @@ impl Bottleneck {
     /// Sets whether the sender is the mobile.
     pub(super) fn set_on_radio(&mut self, on_radio: bool) {
         self.on_radio = on_radio;
+    }
+
+    /// Sets whether acknowledgements do not show when they were sent.
+    pub(super) fn set_ack_times_unknown(&mut self, unknown: bool) {
+        self.ack_times_unknown = unknown && !self.has_arrivals();
     }
 
     /// Sets whether the capture is at the receiver of the data.
@@ -416,16 +427,27 @@ impl Bottleneck {
         // Over a long time the error of the service time adds up, so a burst is twice as fast.
         let burst = transmission.saturating_sub(time) >= length / 2 && transmission >= time * 2;
         if burst || time >= length {
-            timeline.resolve_gap(!burst);
+            let confidence = self.gap_confidence();
+            timeline.resolve_gap((!burst).then_some(confidence));
             self.suspected = None;
         }
     }
 
     /// No more evidence comes: the suspected gap was one.
     fn confirm_gap(&mut self, timeline: &mut Timeline) {
+        let confidence = self.gap_confidence();
         if self.suspected.take().is_some() {
-            timeline.resolve_gap(true);
+            timeline.resolve_gap(Some(confidence));
         }
+    }
+
+    /// The confidence of the suspected gap. If acknowledgements come in a bunch, and do not show
+    /// when they were sent, the path may have held them back while it carried data.
+    fn gap_confidence(&self) -> Confidence {
+        let Some(SuspectedGap { length, end, segments, .. }) = self.suspected else { return Confidence::Medium };
+        let time = self.link.busy_until().map_or(Span::ZERO, |done| done.since(end));
+        let is_bunch = segments >= BUNCH && time <= length / BUNCH_WITHIN;
+        if self.ack_times_unknown && is_bunch { Confidence::Low } else { Confidence::Medium }
     }
 
     /// Begin and end of the time in which the link was idle before the last carried segments,

@@ -185,6 +185,11 @@ impl ReceiverView {
         self.both_ways = both_ways;
     }
 
+    /// Whether the last segment does not show when it was sent.
+    pub(super) const fn is_send_time_unknown(&self) -> bool {
+        self.unqueued.is_none()
+    }
+
     /// When the last segment, which arrived `now`, had arrived without waiting, and the round trip
     /// of the empty path; `None` without a wait of half of that.
     pub(super) fn wait_in_queue(&self, now: Instant) -> Option<(Instant, Span)> {

@@ -318,13 +318,17 @@ impl Timeline {
         }
     }
 
-    /// Resolves suspected gaps: they were the radio's, or the load of the link is the cause.
-    pub(super) fn resolve_gap(&mut self, radio: bool) {
+    /// Resolves suspected gaps: they were the radio's, with this confidence, or the load of the
+    /// link is the cause.
+    pub(super) fn resolve_gap(&mut self, radio: Option<Confidence>) {
         let limit = self.limit_in_gap.unwrap_or(Limit::CongestionWindow);
         for slice in &mut self.pending {
             let Label::SuspectedGap(load) = slice.label else { continue };
+            if let Some(confidence) = radio {
+                *slice = slice.with_label(Label::Known(Cause::Radio, confidence), Some(View::Sender));
+                continue;
+            }
             let label = match load {
-                _ if radio => Label::Known(Cause::Radio, Confidence::Medium),
                 Some(_) if slice.shared[View::Sender as usize] => Label::Known(Cause::Sharing, Confidence::Medium),
                 Some(Load::Queueing) => Label::Known(Cause::Queueing, Confidence::Medium),
                 Some(Load::Full | Load::Free) => Label::Known(Cause::PathRate, Confidence::Medium),
