@@ -17,6 +17,8 @@ const PERSISTENCE: u32 = 16;
 pub struct Rack {
     /// The most recently sent segment that has arrived.
     newest: Newest,
+    /// The most recent retransmission that has arrived.
+    newest_repeated: Newest,
     /// The round trip of the last segment that arrived, whichever it is (`RACK.rtt`).
     round_trip: Span,
     /// Originals below this were already checked.
@@ -45,7 +47,8 @@ pub struct DetectionState<'a> {
 impl Rack {
     pub const fn new() -> Self {
         Self {
-            newest: Newest { at: Instant::ZERO, end: 0 },
+            newest: Newest::NONE,
+            newest_repeated: Newest::NONE,
             round_trip: Span::ZERO,
             examined: 0,
             highest: 0,
@@ -64,6 +67,9 @@ impl Rack {
         }
         if let Some(newest) = delivery.newest {
             self.newest = self.newest.max(newest);
+        }
+        if let Some(repeated) = delivery.newest_repeated {
+            self.newest_repeated = self.newest_repeated.max(repeated);
         }
         if delivery.lowest_original.is_some_and(|original| original < self.highest) {
             self.reordering_seen = true;
@@ -104,7 +110,8 @@ impl Rack {
     pub fn find_losses(&mut self, scoreboard: &mut Scoreboard, state: &DetectionState<'_>) -> (bool, Option<Instant>) {
         let patience = self.round_trip + self.reordering_window(state);
         let is_late = |sent: Instant| after(sent, patience) <= state.now;
-        let (found, open) = scoreboard.find_losses_by_time(&mut self.examined, self.newest, is_late);
+        let newest = [self.newest, self.newest_repeated];
+        let (found, open) = scoreboard.find_losses_by_time(&mut self.examined, newest, is_late);
         // Every unchecked segment was sent before the newest that arrived, so its deadline is at
         // most that segment's.
         (found, open.then(|| after(self.newest.at, patience)))

@@ -118,6 +118,8 @@ pub struct Delivery {
     pub last_sacked: Option<Instant>,
     /// The most recently sent of the delivered segments.
     pub newest: Option<Newest>,
+    /// The most recently sent of those that were sent more than once.
+    pub newest_repeated: Option<Newest>,
     /// Send time of the last delivered segment, in the order of processing (`RACK.rtt`, RFC 8985
     /// §6.2 step 2).
     pub last_delivered: Option<Instant>,
@@ -142,6 +144,14 @@ pub struct Newest {
     pub end: Sequence,
 }
 
+impl Newest {
+    pub const NONE: Self = Self { at: Instant::ZERO, end: 0 };
+
+    const fn of(segment: &Sent) -> Self {
+        Self { at: segment.at, end: segment.end() }
+    }
+}
+
 impl Delivery {
     pub const fn new(now: Instant, least_round_trip: Option<Span>, echoed_before: Option<Instant>) -> Self {
         Self {
@@ -153,6 +163,7 @@ impl Delivery {
             last_original: None,
             last_sacked: None,
             newest: None,
+            newest_repeated: None,
             last_delivered: None,
             lowest_original: None,
             first_original: None,
@@ -162,22 +173,24 @@ impl Delivery {
         }
     }
 
-    /// Records a newly delivered segment.
+    /// Records a newly delivered segment. For one that was sent more than once, `echoed_before`
+    /// bounds the time of the transmission that arrived.
     #[inline]
-    fn arrived(&mut self, segment: &Sent) {
+    fn arrived(&mut self, segment: &Sent, echoed_before: Option<Instant>) {
         self.bytes += u64::from(segment.length);
         self.segments += 1;
         if segment.is_repeated() {
             let too_soon = self.least_round_trip.is_some_and(|least| self.now.since(segment.at) < least);
-            if too_soon || self.echoed_before.is_some_and(|before| segment.at >= before) {
+            if too_soon || echoed_before.is_some_and(|before| segment.at >= before) {
                 return;
             }
+            self.newest_repeated = self.newest_repeated.max(Some(Newest::of(segment)));
         } else {
             self.lowest_original = Some(self.lowest_original.map_or(segment.start, |low| low.min(segment.start)));
             self.first_original = self.first_original.or(Some(segment.at));
         }
         self.last_delivered = Some(segment.at);
-        self.newest = self.newest.max(Some(Newest { at: segment.at, end: segment.end() }));
+        self.newest = self.newest.max(Some(Newest::of(segment)));
     }
 }
 
@@ -336,7 +349,7 @@ impl Scoreboard {
             if segment.is_sacked() {
                 self.sacked_bytes -= u64::from(segment.length);
             } else {
-                delivery.arrived(&segment);
+                delivery.arrived(&segment, delivery.echoed_before);
                 delivery.first_acknowledged.get_or_insert(segment.at);
                 if !segment.is_repeated() {
                     delivery.last_original = Some(segment.at);
@@ -362,7 +375,9 @@ impl Scoreboard {
             while let Some(segment) = self.segments.get_mut(index).filter(|segment| segment.start < part.end) {
                 // A partly covered segment has not arrived (RFC 6675 §3).
                 if merged.contains(Range::new(segment.start, segment.end())) && !segment.is_sacked() {
-                    delivery.arrived(segment);
+                    // Its timestamp is not echoed: it lies above a hole (RFC 7323 §4.3). As
+                    // `tcp_sacktag_one` of Linux, which differs from RFC 8985 §6.2 here.
+                    delivery.arrived(segment, None);
                     if !segment.is_repeated() {
                         delivery.last_sacked = Some(segment.at);
                     }

@@ -129,12 +129,13 @@ impl Scoreboard {
 
     /// Marks segments as lost that were sent before `newest`, which arrived, and whose send time
     /// `is_late` (RFC 8985 §6.2 step 5). Checks originals in their order, which is that of their
-    /// times, from `from` on; retransmissions in the order of their times. Returns whether any is
-    /// newly lost, and whether any may become late.
+    /// times, from `from` on; retransmissions in the order of their times, where the lower one of
+    /// an instant is the earlier. The second of `newest` is the newest retransmission that arrived.
+    /// Returns whether any is newly lost, and whether any may become late.
     pub fn find_losses_by_time(
         &mut self,
         from: &mut Sequence,
-        newest: Newest,
+        [newest, newest_repeated]: [Newest; 2],
         is_late: impl Fn(Instant) -> bool,
     ) -> (bool, bool) {
         let (mut found, mut open) = (false, false);
@@ -142,7 +143,7 @@ impl Scoreboard {
         while let Some(segment) = self.segments.get(index).copied() {
             *from = segment.start;
             if segment.state & (Sent::SACKED | Sent::LOST | Sent::REPEATED) == 0 {
-                if (Newest { at: segment.at, end: segment.end() }) >= newest {
+                if Newest::of(&segment) >= newest {
                     break;
                 }
                 if !is_late(segment.at) {
@@ -162,8 +163,9 @@ impl Scoreboard {
                 && !segment.is_sacked()
                 && segment.is(Sent::REPEATING)
             {
-                // A segment sent at the same instant may have been sent before it.
-                if at >= newest.at {
+                // New data sent at the same instant may have been sent before it; a higher
+                // retransmission was not (RACK_sent_after of RFC 8985 §6.2).
+                if at >= newest.at && Newest::of(&segment) >= newest_repeated {
                     break;
                 }
                 if !is_late(at) {

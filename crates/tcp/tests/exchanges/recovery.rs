@@ -371,6 +371,40 @@ fn rack_detects_a_lost_retransmission() {
     );
 }
 
+/// The first five of ten segments are lost, then the retransmission of the first.
+fn lose_a_retransmission(timestamps: bool, stamps: &str) {
+    let mut config = Config { timestamps, ..plain() };
+    config.recovery.rack = true;
+    let mut script = ten_segments(&config);
+    let size = script.connection.negotiated().segment_size;
+    let start = |number: u32| 1 + number * size;
+    script.run(&format!("+0.1 < . 1:1(0) ack 1 <sack {}:{}{stamps}>", start(5), start(10)));
+    (0..5).for_each(|n| {
+        script.run(&format!("> . {}:{}({size}) ack 1", start(n), start(n + 1)));
+    });
+    script.run(&format!(
+        "+0.11 < . 1:1(0) ack 1 <sack {}:{}{stamps}>
+        > . 1:{}({size}) ack 1
+        ? timeouts 0
+        ? retransmitted 6",
+        start(1),
+        start(10),
+        start(1)
+    ));
+}
+
+#[test]
+fn rack_detects_a_lost_retransmission_among_those_of_one_instant() {
+    // RFC 8985 §6.2: of the segments sent at one instant, that with the lower number is older.
+    lose_a_retransmission(false, "");
+}
+
+#[test]
+fn rack_detects_a_lost_retransmission_whatever_timestamp_is_echoed() {
+    // RFC 7323 §4.3: above a hole, the timestamp of the last segment in order is echoed.
+    lose_a_retransmission(true, ",ts 2:0");
+}
+
 #[test]
 fn prr_shrinks_the_window_in_proportion() {
     // RFC 6937: the window falls from 10 to 5 segments.
