@@ -179,14 +179,21 @@ impl ReceiveWindow {
         self.capacity = bytes.clamp(self.capacity, self.maximum);
     }
 
+    /// The largest window that may be offered now.
+    const fn most(&self) -> u64 {
+        if self.threshold < self.bound { self.threshold } else { self.bound }
+    }
+
     const fn candidate(&self, next: Sequence, read: Sequence) -> Sequence {
         let free = self.capacity.saturating_sub(next - read);
-        let most = if self.threshold < self.bound { self.threshold } else { self.bound };
+        let most = self.most();
         next + if free < most { free } else { most }
     }
 
+    /// Half of what may be offered, which may be less than the buffer: a step that is never free
+    /// would leave the window closed.
     fn least_step(&self, segment_size: u32) -> u64 {
-        u64::from(segment_size).min(self.capacity.min(self.bound) / 2).max(1)
+        u64::from(segment_size).min(self.capacity.min(self.most()) / 2).max(1)
     }
 }
 

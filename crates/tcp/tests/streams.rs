@@ -66,6 +66,20 @@ fn streams_may_be_longer_than_sequence_numbers() {
 }
 
 #[test]
+fn the_smallest_receive_windows_carry_a_stream() {
+    for (size, first) in
+        [1460, 9000, u16::MAX].into_iter().flat_map(|size| [1, 1000, 1460, 1500, 2900, 3000].map(|first| (size, first)))
+    {
+        let mut config = Profile::Linux6.config();
+        config.maximum_segment_size = size;
+        config.receive_buffer.initial = Bytes::new(first);
+        let mut pair = Pair::new(&config, pipe(), pipe());
+        let over = upload(&mut pair, 400_000).as_secs_f64();
+        assert!(over < 30.0, "segments of {size} bytes, a window of {first} bytes: {over} s");
+    }
+}
+
+#[test]
 fn an_outage_is_survived() {
     for profile in stacks() {
         for seconds in [1, 5, 30] {
