@@ -90,6 +90,10 @@ pub struct Config {
 
     /// The initial congestion window.
     pub initial_window: InitialWindow,
+    /// Retransmissions of a SYN or SYN-ACK that leave the initial window as it is; after more, it
+    /// is one segment. RFC 5681 §3.1 permits none.
+    #[serde(default)]
+    pub initial_window_retries: u32,
     /// The initial slow-start threshold, in segments.
     pub initial_slow_start_threshold: Limit,
     /// What becomes of the congestion window while it is not used.

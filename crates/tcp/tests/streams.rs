@@ -167,7 +167,7 @@ fn the_same_seed_gives_the_same_segments() {
 fn impairments_exercise_every_mechanism() {
     // Checks that every mechanism of the property test is exercised.
     let mut sum = Statistics::default();
-    for seed in 0..60 {
+    for seed in 0..240 {
         let bad = |salt: u64| pipe().chance(seed * 2 + salt, 0.1, 0.02, 0.1, Span::from_millis(40));
         let mut pair = Pair::new(&Profile::Linux6.config(), bad(0), bad(1));
         upload(&mut pair, 30_000);

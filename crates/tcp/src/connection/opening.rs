@@ -261,7 +261,8 @@ impl Connection {
             // first one shows that it was not lost (RFC 3522 §3.2), as in Linux since 5.3
             // (tcp_try_undo_spurious_syn).
             let first = self.opening.first;
-            if echo.is_none_or(|(begin, end)| first < begin || end <= first) {
+            let is_reduced = self.opening.attempts - 1 > config.initial_window_retries;
+            if is_reduced && echo.is_none_or(|(begin, end)| first < begin || end <= first) {
                 self.sender.controller.on_idle(now, u64::from(size), 0);
             }
             // RFC 6298 §3: a timestamp identifies the transmission.

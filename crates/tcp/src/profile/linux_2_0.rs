@@ -59,6 +59,7 @@ pub(super) const CONFIG: Config = Config {
     pacing: false,
     // cong_window 1, and one more for the acknowledgement of the SYN (tcp_ack).
     initial_window: InitialWindow::Segments(2),
+    initial_window_retries: 0,
     initial_slow_start_threshold: Limit::UNLIMITED,
     // tcp_send_skb, after an idle time of one timeout.
     idle_restart: IdleRestart::Rfc5681,

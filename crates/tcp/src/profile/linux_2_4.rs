@@ -61,6 +61,7 @@ pub(super) const CONFIG: Config = Config {
     pacing: false,
     // tcp_init_cwnd: 2 where the path is unknown and the round trip is longer than 20 ms.
     initial_window: InitialWindow::Segments(2),
+    initial_window_retries: 0,
     initial_slow_start_threshold: Limit::UNLIMITED,
     // tcp_cwnd_restart, tcp_cwnd_application_limited (RFC 2861).
     idle_restart: IdleRestart::Rfc2861,

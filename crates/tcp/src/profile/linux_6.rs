@@ -62,6 +62,8 @@ pub(super) const CONFIG: Config = Config {
     pacing: false,
     // TCP_INIT_CWND.
     initial_window: InitialWindow::Segments(10),
+    // tcp_init_transfer.
+    initial_window_retries: 1,
     initial_slow_start_threshold: Limit::UNLIMITED,
     // tcp_slow_start_after_idle; tcp_is_cwnd_limited.
     idle_restart: IdleRestart::Rfc2861,

@@ -54,6 +54,7 @@ pub(super) const CONFIG: Config = Config {
     nagle: Nagle::Off,
     pacing: false,
     initial_window: InitialWindow::Segments(2),
+    initial_window_retries: 0,
     initial_slow_start_threshold: Limit::at_most(40),
     // slow_start_restart_ acts on a timeout only.
     idle_restart: IdleRestart::Off,

@@ -56,6 +56,7 @@ pub(super) const CONFIG: Config = Config {
     pacing: false,
     // Slow start from two segments (RFC 2581 §3.1).
     initial_window: InitialWindow::Segments(2),
+    initial_window_retries: 0,
     initial_slow_start_threshold: Limit::UNLIMITED,
     idle_restart: IdleRestart::Rfc5681,
     // A choice, as for every stack before RFC 2861.

@@ -41,6 +41,7 @@ fn plain() -> Config {
             quick_growth: false,
         },
         initial_window: InitialWindow::Segments(10),
+        initial_window_retries: 0,
         initial_slow_start_threshold: Limit::UNLIMITED,
         nagle: Nagle::Rfc896,
         window_validation: false,

@@ -76,6 +76,28 @@ fn a_lost_syn_is_retransmitted_and_limits_the_initial_window() {
     );
 }
 
+#[test]
+fn a_profile_may_keep_the_initial_window_after_a_lost_syn_or_syn_ack() {
+    // tcp_init_transfer of Linux: more than one retransmission reduces it.
+    let window_after = |losses: u32, retries: u32| {
+        let config = Config { initial_window_retries: retries, ..plain() };
+        let mut client = Script::connect(&config);
+        client.run("> S 0:0(0)");
+        let mut server = Script::listen(&config);
+        server.run("< S 0:0(0) <mss 1000,sackOK>\n> S 0:0(0) ack 1");
+        for n in 0..losses {
+            client.run(&format!("+{} > S 0:0(0)", 1 << n));
+            server.run(&format!("+{} > S 0:0(0) ack 1", 1 << n));
+        }
+        client.run("+0.1 < S 0:0(0) ack 1 <mss 1000,sackOK>\n> . 1:1(0) ack 1");
+        server.run("+0.1 < . 1:1(0) ack 1");
+        [client, server].map(|script| script.connection.info().congestion_window)
+    };
+    assert_eq!([0, 1, 2].map(|losses| window_after(losses, 0)), [[10; 2], [1; 2], [1; 2]]);
+    assert_eq!([0, 1, 2].map(|losses| window_after(losses, 1)), [[10; 2], [10; 2], [1; 2]]);
+    assert_eq!(Profile::Linux6.config().initial_window_retries, 1);
+}
+
 /// As `tcp_try_undo_spurious_syn` of Linux, whose round trip is then that of the echo.
 #[test]
 fn the_echo_of_the_first_syn_shows_that_it_was_not_lost() {
