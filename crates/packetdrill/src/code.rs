@@ -109,6 +109,7 @@ impl Code {
                 code.unsupported = Some(format!("the statement `{name}` of Python"));
                 return Ok(code);
             }
+            reader.check_length()?;
             let statement = statement(&mut reader)?;
             code.statements.push(statement);
             reader.expect_end_of_statement()?;
@@ -191,6 +192,10 @@ fn statement(reader: &mut Reader) -> Result<Statement, SyntaxError> {
 }
 
 fn expression(reader: &mut Reader) -> Result<Expression, SyntaxError> {
+    reader.nested(disjunction)
+}
+
+fn disjunction(reader: &mut Reader) -> Result<Expression, SyntaxError> {
     let mut parts = vec![conjunction(reader)?];
     while reader.accept_name("or") {
         parts.push(conjunction(reader)?);
@@ -208,7 +213,7 @@ fn conjunction(reader: &mut Reader) -> Result<Expression, SyntaxError> {
 
 fn negation(reader: &mut Reader) -> Result<Expression, SyntaxError> {
     if reader.accept_name("not") {
-        return Ok(Expression::Unary(Unary::Not, Box::new(negation(reader)?)));
+        return Ok(Expression::Unary(Unary::Not, Box::new(reader.nested(negation)?)));
     }
     let first = binary(reader, 0)?;
     let mut others = Vec::new();
@@ -249,7 +254,7 @@ fn binary(reader: &mut Reader, level: usize) -> Result<Expression, SyntaxError> 
 fn unary(reader: &mut Reader) -> Result<Expression, SyntaxError> {
     let operator = [("-", Unary::Minus), ("~", Unary::Invert)].into_iter().find(|(sign, _)| reader.accept(sign));
     if let Some((_, operator)) = operator {
-        return Ok(Expression::Unary(operator, Box::new(unary(reader)?)));
+        return Ok(Expression::Unary(operator, Box::new(reader.nested(unary)?)));
     }
     match reader.peek().clone() {
         Symbol::Number(number) => {
@@ -328,6 +333,20 @@ mod tests {
         assert_eq!(run("\n assert 1 = 2"), Err("2:11: expected the end of the statement, not `=`".into()));
         assert_eq!(run("assert 1 ? 2"), Err("1:10: unexpected character `?`".into()));
         assert_eq!(run("x 5"), Err("1:3: expected `=`, `+=`, `-=` or `*=` after a name, not `5`".into()));
+    }
+
+    #[test]
+    fn depth_and_length_have_limits() {
+        assert_eq!(run(&format!("assert {}1{}", "(".repeat(50), ")".repeat(50))), Ok(()));
+        for opening in ["(", "not ", "-", "~", "max("] {
+            let error = run(&format!("assert {}1", opening.repeat(300))).unwrap_err();
+            assert!(error.ends_with("more than 100 expressions within each other"), "{error}");
+        }
+        assert_eq!(run(&format!("assert 1{}", " + 1".repeat(400))), Ok(()));
+        for long in [" + 1".repeat(50_000), "(".repeat(50_000)] {
+            let error = run(&format!("x = 1\nassert 1{long}")).unwrap_err();
+            assert_eq!(error, "2:1: a statement has at most 1000 words and signs");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub struct Token<'a> {
     pub at: Position,
     /// Whether it is the first of its line.
     pub leads: bool,
+    /// Whether it follows the one before it without a blank.
+    pub adjoins: bool,
     pub kind: Kind<'a>,
 }
 
@@ -54,11 +56,12 @@ pub fn tokens(text: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
     let mut lexer = Lexer { rest: text, at: Position { line: 1, column: 1 }, leads: true };
     let mut tokens = Vec::new();
     loop {
+        let before = lexer.at;
         lexer.skip_blank()?;
         let (at, leads) = (lexer.at, lexer.leads);
         let kind = lexer.next()?;
         lexer.leads = false;
-        tokens.push(Token { at, leads, kind });
+        tokens.push(Token { at, leads, adjoins: at == before && !tokens.is_empty(), kind });
         if kind == Kind::End {
             return Ok(tokens);
         }

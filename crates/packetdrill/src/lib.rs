@@ -108,7 +108,7 @@ pub fn run_text(text: &str, folder: Option<&Path>) -> Outcome {
     };
     let settings = match settings::read(&script, folder) {
         Ok(settings) => settings,
-        Err(finding) => return Outcome::NotApplicable(finding),
+        Err(outcome) => return outcome,
     };
     if let Some(finding) = run::unsupported(&script) {
         return Outcome::NotApplicable(finding);

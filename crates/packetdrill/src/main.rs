@@ -59,9 +59,15 @@ fn list(scripts: &[PathBuf], failures_only: bool) -> ExitCode {
     let mut counts = [0_usize; 4];
     for path in scripts {
         let name = path.display();
-        let outcome = match run_file(path) {
-            Ok(outcome) => outcome,
-            Err(error) => return refuse(&format!("{name}: {error}")),
+        // One script must not end the run of a folder. The panic itself is printed to stderr.
+        let outcome = match std::panic::catch_unwind(|| run_file(path)) {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(error)) => return refuse(&format!("{name}: {error}")),
+            Err(_) => {
+                counts[1] += 1;
+                println!("{:<15}{name}: internal error of this program, see above; please report it", "fail");
+                continue;
+            }
         };
         let index = match &outcome {
             Outcome::Passed => 0,

@@ -12,7 +12,7 @@ use crate::script::{Action, Call, Event, Script, Time, Value};
 /// Reads a script. What the language has and this reader has not becomes
 /// [`Action::Unsupported`]; everything else that does not fit is an error.
 pub fn parse(text: &str) -> Result<Script<'_>, SyntaxError> {
-    let mut parser = Parser { tokens: tokens(text)?, next: 0 };
+    let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0, elapsed: Span::ZERO };
     let options = parser.options()?;
     let start = match *parser.peek() {
         Kind::Command(command) => Some((parser.take().at, command)),
@@ -34,6 +34,42 @@ pub fn parse(text: &str) -> Result<Script<'_>, SyntaxError> {
     Ok(Script { options, start, events })
 }
 
+/// The system calls of packetdrill, with those that are not applicable here.
+const CALLS: [&str; 32] = [
+    "accept",
+    "bind",
+    "cap_set",
+    "close",
+    "connect",
+    "epoll_create",
+    "epoll_ctl",
+    "epoll_wait",
+    "fcntl",
+    "getsockopt",
+    "ioctl",
+    "listen",
+    "open",
+    "pipe",
+    "poll",
+    "psp_rx_assoc",
+    "psp_tx_assoc",
+    "read",
+    "readv",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "send",
+    "sendfile",
+    "sendmsg",
+    "sendto",
+    "setsockopt",
+    "shutdown",
+    "socket",
+    "splice",
+    "write",
+    "writev",
+];
+
 /// Why parsing of an event ends.
 enum Stop {
     Invalid(SyntaxError),
@@ -47,9 +83,22 @@ impl From<SyntaxError> for Stop {
     }
 }
 
+/// The longest time in a script, and the longest sum of its relative times.
+const LONGEST: Span = Span::from_secs(100_000_000);
+
+/// Values within values.
+const MOST_NESTED: u32 = 100;
+
+/// The largest window of TCP (RFC 7323 §2.3). More payload than that never arrives at once.
+const MOST_PAYLOAD: u32 = 1 << 30;
+
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     next: usize,
+    /// Values around the current one.
+    depth: u32,
+    /// Sum of the relative times so far.
+    elapsed: Span,
 }
 
 impl<'a> Parser<'a> {
@@ -63,6 +112,11 @@ impl<'a> Parser<'a> {
 
     fn at(&self) -> Position {
         self.tokens[self.next].at
+    }
+
+    /// Whether the next token is the first of its line.
+    fn leads(&self) -> bool {
+        self.tokens[self.next].leads
     }
 
     fn take(&mut self) -> Token<'a> {
@@ -138,6 +192,8 @@ impl<'a> Parser<'a> {
     fn event(&mut self) -> Result<Event<'a>, SyntaxError> {
         let at = self.at();
         let time = self.time()?;
+        self.pass(at, time)?;
+        self.check_after_time(at, time)?;
         let action = match self.action() {
             Ok(action) => action,
             Err(Stop::Invalid(error)) => return Err(error),
@@ -147,6 +203,32 @@ impl<'a> Parser<'a> {
             }
         };
         Ok(Event { at, time, action })
+    }
+
+    /// Adds a relative time to those before it.
+    fn pass(&mut self, at: Position, time: Time) -> Result<(), SyntaxError> {
+        if let Time::Relative(span) | Time::RelativeRange(_, span) = time {
+            self.elapsed += span;
+        }
+        if self.elapsed > LONGEST {
+            let most = LONGEST.as_secs_f64();
+            return Err(SyntaxError::new(at, format!("the times up to here add up to more than {most} s")));
+        }
+        Ok(())
+    }
+
+    /// What may follow `time`, as in packetdrill.
+    fn check_after_time(&self, at: Position, time: Time) -> Result<(), SyntaxError> {
+        let is_exact = matches!(time, Time::Absolute(_) | Time::Relative(_));
+        if !is_exact && !self.is_sign('>') {
+            let what = if time == Time::Any { "the time `*`" } else { "a range of times" };
+            return Err(SyntaxError::new(at, format!("{what} needs a segment that is expected: `>`")));
+        }
+        if self.tokens[self.next].adjoins && matches!(self.peek(), Kind::Word(_)) {
+            let problem = format!("times are seconds without a unit: remove {}", self.peek());
+            return Err(SyntaxError::new(self.at(), problem));
+        }
+        Ok(())
     }
 
     /// Skips to the next line that begins with a time.
@@ -187,7 +269,7 @@ impl<'a> Parser<'a> {
             Kind::Decimal(number, _) => number,
             _ => return Err(self.unexpected(what)),
         };
-        if !(0.0..=1e9).contains(&value) {
+        if !(0.0..=LONGEST.as_secs_f64()).contains(&value) {
             return Err(SyntaxError::new(self.at(), format!("{value} s is out of range for {what}")));
         }
         self.next += 1;
@@ -226,8 +308,11 @@ impl<'a> Parser<'a> {
             None
         };
         let Kind::Word(name) = *self.peek() else { return Err(self.unexpected("the name of a system call").into()) };
-        self.next += 1;
+        let at = self.take().at;
         self.expect('(', "after the name of a system call")?;
+        if !CALLS.contains(&name) {
+            return Err(SyntaxError::new(at, format!("packetdrill has no system call `{name}`")).into());
+        }
         let arguments = self.values(')')?;
         self.expect('=', "and the result of the call")?;
         let result = self.value()?;
@@ -266,6 +351,16 @@ impl<'a> Parser<'a> {
     }
 
     fn value(&mut self) -> Result<Value<'a>, SyntaxError> {
+        if self.depth == MOST_NESTED {
+            return Err(SyntaxError::new(self.at(), format!("more than {MOST_NESTED} values within each other")));
+        }
+        self.depth += 1;
+        let value = self.joined_value();
+        self.depth -= 1;
+        value
+    }
+
+    fn joined_value(&mut self) -> Result<Value<'a>, SyntaxError> {
         let first = self.single_value()?;
         if !self.is_sign('|') {
             return Ok(first);
@@ -303,7 +398,7 @@ impl<'a> Parser<'a> {
                 }
                 if self.accept('=') {
                     // `symbol=value`.
-                    self.single_value()?;
+                    self.value()?;
                 }
                 Ok(Value::Word(word))
             }
@@ -346,7 +441,7 @@ mod tests {
 
     #[test]
     fn times_and_calls() {
-        let script = parse("--mtu=1500\n`./defaults.sh`\n0 socket(..., SOCK_STREAM, 0) = 3\n+.1~+.2 > . 1:1(0) ack 1 <...>\n* %{ assert 1 }%\n+0...0.5 read(3, ..., 10) = -1 EAGAIN (no data yet)").expect("it is valid");
+        let script = parse("--mtu=1500\n`./defaults.sh`\n0 socket(..., SOCK_STREAM, 0) = 3\n+.1~+.2 > . 1:1(0) ack 1 <...>\n* > . 1:1(0) ack 1\n+0...0.5 read(3, ..., 10) = -1 EAGAIN (no data yet)").expect("it is valid");
         assert_eq!(script.options[0].1, "mtu");
         assert_eq!(script.options[0].2, "1500");
         assert_eq!(script.start.map(|(_, command)| command), Some("./defaults.sh"));
@@ -374,7 +469,35 @@ mod tests {
         assert_eq!(error("+.2~+.1 > . 1:1(0)"), "1:6: the range of times ends before it begins");
         assert_eq!(error("zero socket() = 3"), "1:1: expected a time, such as `+.1` or `0.5`, not `zero`");
         assert_eq!(error("0 read(4, ..., {1) = 3"), "1:16: the `{` here has no `}`");
+        assert_eq!(error("+0 ...0.5 sokcet(4) = 0"), "1:11: packetdrill has no system call `sokcet`");
+        assert_eq!(error("+.1s < . 1:1(0) ack 1 win 5"), "1:4: times are seconds without a unit: remove `s`");
+        for event in ["< . 1:1(0) win 5", "close(3) = 0", "%{ x = 1 }%", "`sysctl -q a=1`"] {
+            assert_eq!(error(&format!("* {event}")), "1:1: the time `*` needs a segment that is expected: `>`");
+            let range = error(&format!("+0~+1 {event}"));
+            assert_eq!(range, "1:1: a range of times needs a segment that is expected: `>`");
+        }
         assert_eq!(error("0 5"), "1:3: expected `<`, `>`, a system call, a command in back quotes or `%{`, not `5`");
+    }
+
+    #[test]
+    fn times_and_depths_have_limits() {
+        let long = "+99999999 close(3) = 0\n";
+        assert_eq!(
+            error(&format!("{long}+2 close(3) = 0")),
+            "2:1: the times up to here add up to more than 100000000 s"
+        );
+        assert_eq!(error("+1e9 close(3) = 0"), "1:2: expected a time, such as `+.1` or `0.5`, not `1e9`");
+        assert_eq!(
+            error("1000000000 close(3) = 0"),
+            "1:1: 1000000000 s is out of range for a time, such as `+.1` or `0.5`"
+        );
+        assert!(parse(&format!("+0 open({}{}) = 5", "[".repeat(50), "]".repeat(50))).is_ok());
+        for opening in ["[", "a=", "a("] {
+            let error = error(&format!("+0 open({}", opening.repeat(50_000)));
+            assert!(error.ends_with("more than 100 values within each other"), "{error}");
+        }
+        let error = error("+0 < . 1:4294967290(4294967289) ack 1 win 5");
+        assert_eq!(error, "1:8: a segment has at most 1073741824 bytes");
     }
 
     #[test]

@@ -177,7 +177,7 @@ impl<'a> Runner<'a> {
             && self.connection.as_ref().is_none_or(over)
             && let Some(listener) = self.sockets.values().find(|socket| socket.is_listening())
         {
-            let config = listener.configure(self.settings.listening());
+            let config = self.configured(listener, self.settings.listening())?;
             self.connection = Some(Connection::listen(config, Self::identity()));
             self.unaccepted = true;
             self.timestamps = segments::TimestampMap::default();

@@ -1,13 +1,14 @@
 //! Settings of a run: the options of a script, and the `sysctl` commands of its first command.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use airpath_core::{Bytes, Span};
 use airpath_tcp::{Algorithm, Config, EcnOption, IdleRestart, Limit, Profile};
 
-use crate::Finding;
-use crate::position::Position;
+use crate::position::{Position, SyntaxError};
 use crate::script::Script;
+use crate::{Finding, Outcome};
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
@@ -78,27 +79,73 @@ const OPTIONS: [&str; 27] = [
     "initial_sequence_number",
 ];
 
+/// Options of packetdrill that are not applicable here.
+const UNSUPPORTED_OPTIONS: [&str; 8] = [
+    "define",
+    "is_anyip",
+    "psp_udp_port",
+    "so_filename",
+    "so_flags",
+    "strict_segments",
+    "tcp_ts_ecr_scaled",
+    "wire_server_at",
+];
+
+/// The largest tolerance and the longest tick of timestamps, in microseconds.
+const LONGEST_MICROS: u64 = 1_000_000_000;
+/// Most numbers of the kernel's settings.
+const INT_MAX: u64 = i32::MAX as u64;
+
+/// Why a setting is not applied.
+enum Refusal {
+    /// This end point does not have it.
+    Unsupported(String),
+    /// The kernel refuses it, too.
+    Invalid(String),
+}
+
+impl Refusal {
+    fn at(self, at: Position) -> Outcome {
+        match self {
+            Self::Unsupported(what) => not_applicable(at, what),
+            Self::Invalid(what) => Outcome::Invalid(SyntaxError::new(at, what)),
+        }
+    }
+}
+
+fn not_applicable(at: Position, what: impl Into<String>) -> Outcome {
+    Outcome::NotApplicable(Finding::new(at.line, what))
+}
+
 /// Reads the settings of `script`. Files that its first command names are relative to `folder`.
-pub fn read(script: &Script<'_>, folder: Option<&Path>) -> Result<Settings, Finding> {
+/// Otherwise, returns the result of the script.
+pub fn read(script: &Script<'_>, folder: Option<&Path>) -> Result<Settings, Outcome> {
     // packetdrill's default tolerance is 4 ms.
     let mut settings =
         Settings { config: Profile::Linux6.config(), ecn: 2, tolerance: Span::from_millis(4), timestamp_tick: None };
     for (at, name, value) in &script.options {
-        let number = || {
-            let number: Option<u64> = value.parse().ok();
-            number.ok_or_else(|| Finding::new(at.line, format!("--{name}: `{value}` is not a number of microseconds")))
+        let micros = || {
+            let number = value.parse().ok().filter(|number| *number <= LONGEST_MICROS);
+            let problem = || format!("--{name}: `{value}` is not a number of microseconds from 0 to {LONGEST_MICROS}");
+            number.map(Span::from_micros).ok_or_else(|| Outcome::Invalid(SyntaxError::new(*at, problem())))
         };
         match *name {
-            "tolerance_usecs" => settings.tolerance = Span::from_micros(number()?),
-            "tcp_ts_tick_usecs" => {
-                settings.timestamp_tick = Some(Span::from_micros(number()?)).filter(|tick| !tick.is_zero());
-            }
+            "tolerance_usecs" => settings.tolerance = micros()?,
+            "tcp_ts_tick_usecs" => settings.timestamp_tick = Some(micros()?).filter(|tick| !tick.is_zero()),
             name if OPTIONS.contains(&name) => {}
-            name => return Err(Finding::new(at.line, format!("the option --{name}"))),
+            name if UNSUPPORTED_OPTIONS.contains(&name) => {
+                return Err(not_applicable(*at, format!("the option --{name}")));
+            }
+            name => {
+                return Err(Outcome::Invalid(SyntaxError::new(*at, format!("packetdrill has no option --{name}"))));
+            }
         }
     }
     if let Some((at, command)) = script.start {
         commands(&mut settings, command, at, folder, true)?;
+        for config in [settings.connecting(), settings.listening()] {
+            config.check().map_err(|error| not_applicable(at, format!("these settings: {error}")))?;
+        }
     }
     Ok(settings)
 }
@@ -110,7 +157,7 @@ fn commands(
     at: Position,
     folder: Option<&Path>,
     strict: bool,
-) -> Result<(), Finding> {
+) -> Result<(), Outcome> {
     let joined = text.replace("\\\n", " ");
     for line in joined.split(['\n', ';']) {
         let words = words(line);
@@ -118,7 +165,7 @@ fn commands(
         let arguments = &words[1..];
         if first.ends_with("set_sysctls.py") || first == "sysctl" {
             for argument in arguments.iter().filter_map(|word| word.split_once('=')) {
-                apply(settings, argument.0, argument.1).map_err(|what| Finding::new(at.line, what))?;
+                apply(settings, argument.0, argument.1).map_err(|refusal| refusal.at(at))?;
             }
         } else if first == "tc" {
             settings.config.pacing |= words.iter().any(|word| word == "fq");
@@ -126,10 +173,10 @@ fn commands(
             let Some(folder) = folder.filter(|_| strict && !first.starts_with("/tmp/")) else { continue };
             let path = folder.join(first);
             let file = std::fs::read_to_string(&path)
-                .map_err(|error| Finding::new(at.line, format!("{}: {error}", path.display())))?;
+                .map_err(|error| not_applicable(at, format!("{}: {error}", path.display())))?;
             commands(settings, &file, at, None, false)?;
         } else if strict && !is_harmless(line) {
-            return Err(Finding::new(at.line, format!("the command `{}`", line.trim())));
+            return Err(not_applicable(at, format!("the command `{}`", line.trim())));
         }
     }
     Ok(())
@@ -196,7 +243,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// The numbers of a value, in which a shell's `$((a*b))` is a product.
-fn numbers(value: &str) -> Result<Vec<u64>, String> {
+fn numbers(value: &str) -> Result<Vec<u64>, Refusal> {
     let product = |word: &str| {
         let factors = word.trim_start_matches("$((").trim_end_matches("))").split('*');
         factors
@@ -204,7 +251,15 @@ fn numbers(value: &str) -> Result<Vec<u64>, String> {
             .try_fold(1, |product: u64, factor| product.checked_mul(factor?))
     };
     let numbers: Option<Vec<u64>> = value.split_whitespace().map(product).collect();
-    numbers.ok_or_else(|| format!("the value `{value}` of a setting is not a number"))
+    numbers.ok_or_else(|| Refusal::Unsupported(format!("the value `{value}` of a setting is not a number")))
+}
+
+/// The first number of a value, in the range that the kernel permits.
+fn number(name: &str, value: &str, range: RangeInclusive<u64>) -> Result<u64, Refusal> {
+    let first = numbers(value)?.first().copied();
+    first.filter(|number| range.contains(number)).ok_or_else(|| {
+        Refusal::Invalid(format!("{name} is a number from {} to {}, not `{value}`", range.start(), range.end()))
+    })
 }
 
 /// The largest window without scaling.
@@ -213,30 +268,39 @@ const UNSCALED: u64 = 65_535;
 /// The first window of a buffer with space for `bytes` (`tcp_select_initial_window`): whole
 /// segments, at most what a header without scaling can announce.
 pub fn first_offer(bytes: u64, segment_size: u16) -> Limit {
-    let segments = bytes / u64::from(segment_size);
+    let size = u64::from(segment_size.max(1));
+    let segments = bytes / size;
     // One more than fits is cut to the header's largest window.
-    Limit::at_most(segments.clamp(1, UNSCALED / u64::from(segment_size) + 1) as u32)
+    Limit::at_most(segments.clamp(1, UNSCALED / size + 1) as u32)
 }
 
 /// Sets the kernel's setting `name`, also as a path below `/proc/sys`.
-fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
+fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), Refusal> {
     let path = name.trim_start_matches("/proc/sys/").replace('/', ".");
     let name = path.strip_prefix("net.ipv4.").unwrap_or(&path);
     let config = &mut settings.config;
-    let first =
-        || numbers(value).and_then(|numbers| numbers.first().copied().ok_or_else(|| format!("{name} is empty")));
+    let within = |range| number(name, value, range);
+    let first = || within(0..=INT_MAX);
+    // A range of 32 bits.
+    let count = |most| within(0..=most).map(|number| number as u32);
     match name {
         "tcp_rmem" => {
             let &[_, initial, maximum] = numbers(value)?.as_slice() else {
-                return Err(format!("{name} has three numbers, not `{value}`"));
+                return Err(Refusal::Invalid(format!("{name} has three numbers, not `{value}`")));
             };
+            if [initial, maximum].iter().any(|number| !(1..=INT_MAX).contains(number)) {
+                let problem = format!("{name} has numbers from 1 to {INT_MAX}, not `{value}`");
+                return Err(Refusal::Invalid(problem));
+            }
+            let half = (initial / 2).max(1);
             // Half of the buffer is overhead. The shift depends on the whole buffer.
-            config.receive_buffer.initial = Bytes::new((initial / 2).min(UNSCALED));
-            config.receive_buffer.first_offer = first_offer(initial / 2, config.maximum_segment_size);
-            config.receive_buffer.maximum = Bytes::new(maximum);
+            config.receive_buffer.initial = Bytes::new(half.min(UNSCALED));
+            config.receive_buffer.first_offer = first_offer(half, config.maximum_segment_size);
+            config.receive_buffer.maximum = Bytes::new(maximum.max(half));
         }
         "tcp_congestion_control" => {
-            config.congestion.algorithm = algorithm(value).ok_or_else(|| format!("the congestion control {value}"))?;
+            config.congestion.algorithm =
+                algorithm(value).ok_or_else(|| Refusal::Unsupported(format!("the congestion control {value}")))?;
         }
         "tcp_timestamps" => config.timestamps = first()? != 0,
         "tcp_window_scaling" => config.window_scaling = first()? != 0,
@@ -246,22 +310,22 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String>
         "tcp_slow_start_after_idle" => {
             config.idle_restart = if first()? != 0 { IdleRestart::Rfc2861 } else { IdleRestart::Off };
         }
-        "tcp_syn_retries" => config.opening_retries = first()? as u32,
-        "tcp_syn_linear_timeouts" => config.opening_linear_timeouts = first()? as u32,
-        "tcp_retries2" => config.retransmission_timeout.retries = first()? as u32,
-        "tcp_reordering" => config.recovery.duplicate_threshold = first()?.max(1) as u32,
+        "tcp_syn_retries" => config.opening_retries = count(127)?,
+        "tcp_syn_linear_timeouts" => config.opening_linear_timeouts = count(127)?,
+        "tcp_retries2" => config.retransmission_timeout.retries = count(255)?,
+        "tcp_reordering" => config.recovery.duplicate_threshold = count(INT_MAX)?.max(1),
         // Bit 0 of tcp_recovery; values from 3 on of tcp_early_retrans.
         "tcp_recovery" => config.recovery.rack = first()? & 1 != 0,
         "tcp_early_retrans" => config.recovery.tail_loss_probe = first()? >= 3,
-        "tcp_rto_max_ms" => config.retransmission_timeout.maximum = Span::from_millis(first()?),
-        "tcp_rto_min_us" => config.retransmission_timeout.minimum = Span::from_micros(first()?),
+        "tcp_rto_max_ms" => config.retransmission_timeout.maximum = Span::from_millis(within(1000..=120_000)?),
+        "tcp_rto_min_us" => config.retransmission_timeout.minimum = Span::from_micros(within(1..=INT_MAX)?),
         "tcp_ecn_option" | "tcp_ecn_option_beacon" => {
-            ecn_option(config, name, value).ok_or_else(|| format!("{name} = {value}"))?;
+            ecn_option(config, name, value).ok_or_else(|| Refusal::Unsupported(format!("{name} = {value}")))?;
         }
         "tcp_ecn" => {
             settings.ecn = match first()? {
                 known @ 0..=5 => known as u8,
-                other => return Err(format!("tcp_ecn = {other}")),
+                other => return Err(Refusal::Unsupported(format!("tcp_ecn = {other}"))),
             };
         }
         // What they change is not there: memory, offload, cookies and Fast Open. Scripts that need
@@ -284,7 +348,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String>
         | "tcp_ecn_fallback"
         | "tcp_moderate_rcvbuf"
         | "tcp_workaround_signed_windows" => {}
-        _ => return Err(format!("the setting {name}")),
+        _ => return Err(Refusal::Unsupported(format!("the setting {name}"))),
     }
     Ok(())
 }
@@ -306,7 +370,44 @@ mod tests {
     use crate::parser::parse;
 
     fn settings(text: &str) -> Result<Settings, String> {
-        read(&parse(text).expect("it is valid"), None).map_err(|finding| finding.to_string())
+        read(&parse(text).expect("it is valid"), None).map_err(|outcome| match outcome {
+            Outcome::NotApplicable(finding) => finding.to_string(),
+            Outcome::Invalid(error) => format!("invalid {error}"),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_invalid() {
+        for (setting, range) in [
+            ("tcp_rto_max_ms=18446744073709551615", "a number from 1000 to 120000"),
+            ("tcp_rto_min_us=0", "a number from 1 to 2147483647"),
+            ("tcp_syn_retries=128", "a number from 0 to 127"),
+            ("tcp_retries2=256", "a number from 0 to 255"),
+            ("tcp_reordering=4294967296", "a number from 0 to 2147483647"),
+        ] {
+            let (name, value) = setting.split_once('=').expect("it has a value");
+            let expected = format!("invalid 2:1: {name} is {range}, not `{value}`");
+            assert_eq!(settings(&format!("\n`sysctl -q net.ipv4.{setting}`")).unwrap_err(), expected);
+        }
+        for value in ["0 0 0", "4096 0 6291456", "4096 131072 18446744073709551615"] {
+            let error = settings(&format!("`sysctl net.ipv4.tcp_rmem='{value}'`")).unwrap_err();
+            assert_eq!(error, format!("invalid 1:1: tcp_rmem has numbers from 1 to 2147483647, not `{value}`"));
+        }
+        assert!(settings("`sysctl net.ipv4.tcp_rmem='1 1 1'`").is_ok());
+        for name in ["tolerance_usecs", "tcp_ts_tick_usecs"] {
+            let error = settings(&format!("--{name}=9223372036854775807")).unwrap_err();
+            let problem = "`9223372036854775807` is not a number of microseconds from 0 to 1000000000";
+            assert_eq!(error, format!("invalid 1:1: --{name}: {problem}"));
+        }
+        // Each is valid alone.
+        let error = settings("`sysctl net.ipv4.tcp_rto_min_us=130000000`").unwrap_err();
+        assert!(error.starts_with("line 1: these settings: "), "{error}");
+    }
+
+    #[test]
+    fn options_that_packetdrill_does_not_have_are_invalid() {
+        assert_eq!(settings("--ip_versoin=ipv4").unwrap_err(), "invalid 1:1: packetdrill has no option --ip_versoin");
     }
 
     #[test]

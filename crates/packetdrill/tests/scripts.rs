@@ -134,6 +134,47 @@ fn calls_with_a_null_pointer_and_sendfile() {
 }
 
 #[test]
+fn options_of_sockets_have_the_limits_of_linux() {
+    let set = |option: &str, value: i64, result: &str| {
+        run_text(
+            &format!(
+                "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+                +0 setsockopt(3, SOL_SOCKET, SO_RCVBUF, [9223372036854775807], 4) = 0
+                +0 setsockopt(3, SOL_TCP, {option}, [{value}], 4) = {result}
+                +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)
+                +0 > S 0:0(0) <...>"
+            ),
+            None,
+        )
+    };
+    for (option, values) in [
+        (
+            "TCP_MAXSEG",
+            [(0, "0"), (87, "-1 EINVAL"), (88, "0"), (32_767, "0"), (32_768, "-1 EINVAL"), (-1, "-1 EINVAL")],
+        ),
+        ("TCP_SYNCNT", [(0, "-1 EINVAL"), (1, "0"), (127, "0"), (128, "-1 EINVAL"), (1 << 40, "-1 EINVAL"), (3, "0")]),
+    ] {
+        for (value, result) in values {
+            assert_eq!(set(option, value, result), Outcome::Passed, "{option} {value}");
+        }
+    }
+}
+
+#[test]
+fn bytes_of_a_call_have_the_limits_of_linux() {
+    assert_eq!(
+        result(
+            "+0 write(4, ..., -1) = -1 EINVAL
+            +0 read(4, ..., -1) = -1 EINVAL
+            +0 sendfile(4, 5, [0], 9223372036854775807) = 2147479552
+            +0 > P. 1:10001(10000) ack 1
+            +0 < . 1:1073741825(1073741824) ack 1 win 2000"
+        ),
+        "pass"
+    );
+}
+
+#[test]
 fn syntax_errors_name_line_and_column() {
     assert_eq!(result("+0 write(4 ..., 10) = 10"), "invalid 1:12: expected `,` or `)`, not `...`");
     assert_eq!(

@@ -31,7 +31,14 @@ struct Token {
 pub struct Reader {
     tokens: Vec<Token>,
     next: usize,
+    /// Expressions around the current one.
+    depth: u32,
 }
+
+/// Expressions within expressions, each on the stack of the thread.
+const MOST_NESTED: u32 = 100;
+/// Tokens of a statement: an expression is at most as deep.
+const LONGEST: usize = 1000;
 
 impl Reader {
     pub fn new(text: &str, begin: Position) -> Result<Self, SyntaxError> {
@@ -51,7 +58,7 @@ impl Reader {
             rest = left;
         }
         tokens.push(Token { symbol: Symbol::End, at, text: String::new() });
-        Ok(Self { tokens, next: 0 })
+        Ok(Self { tokens, next: 0, depth: 0 })
     }
 
     pub fn peek(&self) -> &Symbol {
@@ -108,6 +115,27 @@ impl Reader {
             self.next += 1;
         }
         *self.peek() == Symbol::End
+    }
+
+    /// Checks the length of the statement that begins here.
+    pub fn check_length(&self) -> Result<(), SyntaxError> {
+        let is_end = |token: &Token| matches!(token.symbol, Symbol::Separator | Symbol::End);
+        let length = self.tokens[self.next..].iter().position(is_end).unwrap_or_default();
+        if length > LONGEST {
+            return Err(SyntaxError::new(self.at(), format!("a statement has at most {LONGEST} words and signs")));
+        }
+        Ok(())
+    }
+
+    /// Reads with `read` what is part of an expression.
+    pub fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>) -> Result<T, SyntaxError> {
+        if self.depth == MOST_NESTED {
+            return Err(SyntaxError::new(self.at(), format!("more than {MOST_NESTED} expressions within each other")));
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
     }
 
     pub fn expect_end_of_statement(&self) -> Result<(), SyntaxError> {

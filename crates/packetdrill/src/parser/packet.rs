@@ -3,7 +3,7 @@
 use airpath_core::Ecn;
 use airpath_wire::tcp::{EcnCounters, Flags};
 
-use super::{Parser, Stop};
+use super::{MOST_PAYLOAD, Parser, Stop};
 use crate::lexer::Kind;
 use crate::position::SyntaxError;
 use crate::script::{EcnCheck, Packet, TcpOption};
@@ -38,6 +38,10 @@ impl Parser<'_> {
         if self.accept_word("ack") {
             packet.acknowledgment = self.integer("the acknowledgment number")?;
             packet.flags |= Flags::ACK;
+        }
+        let is_misplaced = matches!(self.peek(), Kind::Word(word) if !matches!(*word, "win" | "urg"));
+        if is_misplaced && !self.leads() {
+            return Err(self.unexpected("`ack`, then `win`, then options in `<`").into());
         }
         if self.accept_word("win") {
             packet.window = Some(self.integer("the window")?);
@@ -145,6 +149,9 @@ impl Parser<'_> {
         if start.wrapping_add(length) != end {
             let problem = format!("{start}:{end} are {} bytes, not {length}", end.wrapping_sub(start));
             return Err(SyntaxError::new(begin, problem));
+        }
+        if length > MOST_PAYLOAD {
+            return Err(SyntaxError::new(begin, format!("a segment has at most {MOST_PAYLOAD} bytes")));
         }
         Ok((start, length))
     }
@@ -285,6 +292,10 @@ mod tests {
         assert_eq!(
             error("+0 < . 1:1(0) ack 1"),
             "1:6: a segment that arrives needs its window: add `win` and a number"
+        );
+        assert_eq!(
+            error("+0 < . 1:1(0) ak 1001 win 5"),
+            "1:15: expected `ack`, then `win`, then options in `<`, not `ak`"
         );
         assert_eq!(error("+0 > . 1:1001(10) ack 1"), "1:8: 1:1001 are 1000 bytes, not 10");
         assert_eq!(error("+0 > . 1:1(0) ack 1 <mss 70000>"), "1:26: 70000 is out of range for a segment size");

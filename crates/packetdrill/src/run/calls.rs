@@ -1,7 +1,9 @@
 //! System calls of a script.
 
+use std::ops::RangeInclusive;
+
 use airpath_core::{Bytes, FlowId, Instant};
-use airpath_tcp::{Algorithm, Config, Connection, Nagle, Outcome, ReceiveBuffer, State};
+use airpath_tcp::{Algorithm, Config, ConfigError, Connection, Nagle, Outcome, ReceiveBuffer, State};
 
 use super::{Runner, Stop};
 use crate::script::{Call, Value};
@@ -37,8 +39,8 @@ impl Socket {
         self.role == Role::Listening
     }
 
-    /// Settings of a connection of this socket.
-    pub fn configure(&self, mut config: Config) -> Config {
+    /// Settings of a connection of this socket. An error has what does not fit together.
+    fn configure(&self, mut config: Config) -> Result<Config, ConfigError> {
         if self.no_delay {
             config.nagle = Nagle::Off;
         }
@@ -53,7 +55,8 @@ impl Socket {
                 ..config.receive_buffer
             };
         }
-        config
+        config.check()?;
+        Ok(config)
     }
 }
 
@@ -80,6 +83,14 @@ enum PendingKind {
 const IGNORED_OPTIONS: [&str; 7] =
     ["SO_REUSEADDR", "SO_SNDBUF", "IP_TOS", "IP_MTU_DISCOVER", "IP_FREEBIND", "SO_MARK", "SO_PRIORITY"];
 const SET_OPTIONS: [&str; 5] = ["TCP_NODELAY", "TCP_MAXSEG", "TCP_SYNCNT", "TCP_CONGESTION", "SO_RCVBUF"];
+/// Values of TCP_MAXSEG: TCP_MIN_MSS to MAX_TCP_WINDOW of Linux.
+const SEGMENT_SIZES: RangeInclusive<u16> = 88..=32_767;
+/// Values of TCP_SYNCNT: up to MAX_TCP_SYNCNT of Linux.
+const SYN_COUNTS: RangeInclusive<u32> = 1..=127;
+/// The kernel doubles the value of SO_RCVBUF.
+const MOST_RECEIVE_BUFFER: i64 = i32::MAX as i64 / 2;
+/// The most bytes of one write or read (MAX_RW_COUNT of Linux).
+const MOST_BYTES: i64 = 0x7fff_f000;
 const READ_OPTIONS: [&str; 2] = ["TCP_MAXSEG", "SO_ERROR"];
 
 /// Why a call is not applicable, if it is not.
@@ -153,7 +164,7 @@ impl Runner<'_> {
                 _ => PendingKind::Read(number(2).unsigned_abs()),
             };
             if kind == PendingKind::Connect {
-                self.connect(socket);
+                self.connect(socket)?;
             }
             self.pending = Some(Pending { line: self.line, kind, socket, end: base + end, result });
             return self.transmit();
@@ -177,12 +188,14 @@ impl Runner<'_> {
                 if again {
                     self.connected()
                 } else {
-                    self.connect(socket);
+                    self.connect(socket)?;
                     Err("EINPROGRESS")
                 }
             }
             "write" | "send" | "sendto" if is_null && number(2) > 0 => Err("EFAULT"),
             "read" | "recv" | "recvfrom" if is_null && self.is_readable() => Err("EFAULT"),
+            "write" | "send" | "sendto" | "read" | "recv" | "recvfrom" if number(2) < 0 => Err("EINVAL"),
+            "sendfile" if number(3) < 0 => Err("EINVAL"),
             "sendfile" => self.write(socket, number(3)),
             "write" | "send" | "sendto" => {
                 if 0 < result && result < number(2) {
@@ -242,12 +255,17 @@ impl Runner<'_> {
         }
     }
 
-    fn connect(&mut self, number: i64) {
-        let config = self.settings.connecting();
-        let socket = self.socket(number);
-        socket.role = Role::Connected;
-        let config = socket.configure(config);
+    /// The settings of a connection of `socket`.
+    pub fn configured(&self, socket: &Socket, config: Config) -> Result<Config, Stop> {
+        let problem = |error| crate::Finding::new(self.line, format!("the options of the socket: {error}"));
+        socket.configure(config).map_err(|error| Stop::NotApplicable(problem(error)))
+    }
+
+    fn connect(&mut self, number: i64) -> Result<(), Stop> {
+        let config = self.configured(&self.sockets[&number], self.settings.connecting())?;
+        self.socket(number).role = Role::Connected;
         self.connection = Some(Connection::connect(config, Self::identity(), self.now));
+        Ok(())
     }
 
     /// Result of a connect while the connection opens, or after that.
@@ -283,6 +301,7 @@ impl Runner<'_> {
         if !connection.state().is_synchronised() {
             return Err("EAGAIN");
         }
+        let bytes = bytes.min(MOST_BYTES);
         connection.write(bytes.unsigned_abs());
         Ok(bytes)
     }
@@ -353,15 +372,21 @@ impl Runner<'_> {
         match *name {
             "TCP_NODELAY" => socket.no_delay = integer != 0,
             "TCP_MAXSEG" => match u16::try_from(integer) {
-                Ok(size) => socket.segment_size = Some(size),
-                Err(_) => return Ok(Err("EINVAL")),
+                Ok(0) => socket.segment_size = None,
+                Ok(size) if SEGMENT_SIZES.contains(&size) => socket.segment_size = Some(size),
+                _ => return Ok(Err("EINVAL")),
             },
             "SO_RCVBUF" if connected => {
                 let reason = "SO_RCVBUF of an open connection: its window does not shrink";
                 return Err(Stop::NotApplicable(crate::Finding::new(self.line, reason)));
             }
-            "SO_RCVBUF" => socket.receive_buffer = u64::try_from(integer).ok().filter(|bytes| *bytes > 0),
-            "TCP_SYNCNT" => socket.opening_retries = u32::try_from(integer).ok(),
+            "SO_RCVBUF" => {
+                socket.receive_buffer = u64::try_from(integer.min(MOST_RECEIVE_BUFFER)).ok().filter(|bytes| *bytes > 0);
+            }
+            "TCP_SYNCNT" => match u32::try_from(integer) {
+                Ok(count) if SYN_COUNTS.contains(&count) => socket.opening_retries = Some(count),
+                _ => return Ok(Err("EINVAL")),
+            },
             "TCP_CONGESTION" => match value {
                 Some(Value::Text(name)) => match algorithm(name) {
                     Some(algorithm) => socket.algorithm = Some(algorithm),
