@@ -212,12 +212,13 @@ impl Connection {
     }
 
     /// The client has another address: it migrates, and sends a packet from there. Only a
-    /// connection whose handshake is confirmed may (RFC 9000 §9).
+    /// connection whose handshake is confirmed may (RFC 9000 §9); a closed one does not.
     ///
     /// quinn keeps the congestion window and the round trip of a client, which RFC 9000 §9.4
     /// resets.
     pub fn migrate(&mut self) {
-        if let Some((_, quinn)) = self.quinn.as_mut().filter(|_| self.established) {
+        // quinn panics if a drained connection needs further connection IDs.
+        if let Some((_, quinn)) = self.quinn.as_mut().filter(|(_, quinn)| self.established && !quinn.is_closed()) {
             self.ready = true;
             quinn.local_address_changed();
         }

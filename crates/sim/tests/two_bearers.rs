@@ -137,6 +137,18 @@ fn with_two_addresses_quic_migrates_and_tcp_waits() {
 }
 
 #[test]
+fn a_closed_connection_does_not_migrate() {
+    let steering = "[steering]\nmode = \"active-standby\"\naddresses = \"two\"\n";
+    let short = "[[flow]]\nkind = \"download\"\nbytes = \"1 MB\"\ntransport = \"quic-quinn\"\n";
+    // The run goes on after the outage, at which the mobile takes the other interface.
+    let ping = "[[flow]]\nkind = \"ping\"\nbearer = \"second\"\nrequests = 5\n";
+    let run = run(&format!("{steering}{OUTAGE}{short}{ping}"));
+    let end = run.memory.events.last().expect("it has events").0.since(Instant::ZERO).as_secs_f64();
+    assert!(run.finished(0) < 2.0 && end > 4.0, "{} {end}", run.finished(0));
+    assert_eq!(run.users(0, Direction::Up), BTreeSet::from([0]));
+}
+
+#[test]
 fn quic_goes_on_after_packets_that_were_delayed_by_an_outage() {
     // Packets that waited on the first bearer arrive when the flow returns. Their numbers decode to
     // others, so they are dropped.

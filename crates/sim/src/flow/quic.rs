@@ -143,8 +143,11 @@ impl Pair {
     }
 
     /// The mobile's end is to use this interface: it migrates if it used another one. Before the
-    /// handshake is confirmed, it may not (RFC 9000 §9).
+    /// handshake is confirmed, it may not (RFC 9000 §9); a closed connection stays where it is.
     fn follow(&mut self, interface: UserId) {
+        if self.mobile.outcome().is_some() {
+            return;
+        }
         match self.interface {
             Some(current) if current != interface && self.mobile.is_confirmed() => {
                 self.mobile.migrate();
