@@ -35,8 +35,8 @@ impl PowerLimit {
         Self { share, lowest, most: decibels(share / f64::from(LEAST)).max(0.0) }
     }
 
-    /// Decibels that a SINR is short of what gets blocks through, at most those that fewer resource blocks
-    /// can add.
+    /// Decibels that a SINR is short of what gets blocks through, at most those that fewer resource
+    /// blocks can add.
     pub fn shortage(&self, sinr: f64) -> u8 {
         (self.lowest - sinr).clamp(0.0, self.most).ceil().min(f64::from(MOST_REPORTED)) as u8
     }
