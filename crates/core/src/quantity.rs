@@ -55,6 +55,12 @@ pub enum UnitError {
         /// The smallest unit.
         base: &'static str,
     },
+    /// A length of time that is too long.
+    #[error("`{text}` is out of range: a length of time is at most 8760 h, a year")]
+    TooLong {
+        /// The text as given.
+        text: String,
+    },
     /// A probability outside 0 to 1.
     #[error("`{text}` is not a probability: expected a number from 0 to 1, or a percentage such as `10 %`")]
     NotAProbability {

@@ -78,7 +78,7 @@ impl fmt::Display for Instant {
 }
 
 /// A length of time: a whole, non-negative number of nanoseconds. Written `"89 ms"`, `"2 s"`, `"1.5
-/// min"`.
+/// min"`; what is written is at most [`Self::YEAR`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
@@ -87,6 +87,8 @@ impl Span {
     pub const ZERO: Self = Self(0);
     /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
+    /// The longest span that is read from text: sums and small multiples of it are valid.
+    pub const YEAR: Self = Self::from_secs(365 * 24 * 3600);
 
     /// A span of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
@@ -199,7 +201,12 @@ const UNITS: &[(&str, u64)] = &[
 impl FromStr for Span {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse_quantity("length of time", text, UNITS).map(Self)
+        let too_long = || UnitError::TooLong { text: text.into() };
+        let span = match parse_quantity("length of time", text, UNITS) {
+            Err(UnitError::OutOfRange { .. }) => Err(too_long()),
+            parsed => parsed.map(Self),
+        }?;
+        if span > Self::YEAR { Err(too_long()) } else { Ok(span) }
     }
 }
 
@@ -267,12 +274,15 @@ mod tests {
             ("0.3333333333333333333333333 h", 1_200_000_000_000),
             ("1.9999999996 s", 2_000_000_000),
             (".5 us", 500),
-            ("18446744073.709551615 s", u64::MAX),
+            ("8760 h", Span::YEAR.as_nanos()),
         ] {
             assert_eq!(text.parse::<Span>().expect(text).as_nanos(), nanos, "{text}");
         }
-        assert!("18446744073.7095516155 s".parse::<Span>().is_err());
-        assert!("99999999999999999999999999999999999999999 s".parse::<Span>().is_err());
+        for text in ["31536000.000000001 s", "18446744073.7095516155 s", "99999999999999999999999999999999999999999 s"]
+        {
+            let error = text.parse::<Span>().expect_err(text).to_string();
+            assert_eq!(error, format!("`{text}` is out of range: a length of time is at most 8760 h, a year"));
+        }
     }
 
     #[test]

@@ -70,10 +70,6 @@ pub struct TimedOrder {
     pub order: Order,
 }
 
-/// The latest time of a change: with the longest outage after it, times stay far within their
-/// range.
-const LATEST: Span = Span::from_secs(365 * 24 * 3600);
-
 const COMMON: [&str; 2] = ["to", "mobile"];
 const COMMANDS: [&str; 13] = [
     "outage",
@@ -99,10 +95,7 @@ impl PlannedChange {
             ScenarioError::new("this key is missing", node.origin().clone(), join(at, "at"))
                 .help("give its time, as in `at = \"10 s\"`")
         })?;
-        let (origin, time): (_, Span) = (time.origin().clone(), time.read(&join(at, "at"))?);
-        if time > LATEST {
-            return Err(ScenarioError::new("this must be at most 8760 h, a year", origin, join(at, "at")));
-        }
+        let time: Span = time.read(&join(at, "at"))?;
         let common = node.split(&COMMON).read(at)?;
         Ok(Self { at: time, common, command: node.read(at)? })
     }

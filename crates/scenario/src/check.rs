@@ -69,6 +69,14 @@ impl Scenario {
                 return Err(error.help(did_you_mean(name, &known)));
             }
         }
+        for group in &self.flow_groups {
+            let users = mobiles.iter().filter(|mobile| is_for(group, mobile)).count() as u64;
+            if group.start(users * u64::from(group.count()) - 1).is_none() {
+                let message = "the last of these flows starts after more than 8760 h, a year";
+                let error = ScenarioError::new(message, group.stagger_origin.clone(), "flow.stagger");
+                return Err(error.help("make `stagger`, `start` or `count` smaller"));
+            }
+        }
         self.check_users(&mobiles, file)?;
         // Building finds errors that depend on the model, such as an unknown class. Mobiles of a
         // group differ in their names only, so one is enough where each has a bearer of its own.

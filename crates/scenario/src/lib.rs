@@ -414,7 +414,7 @@ impl Scenario {
                         kind: group.kind,
                         user: UserId::new((first_user + user) as u32),
                         steered: self.steering.is_some() && group.bearer().is_none(),
-                        start: group.start(index),
+                        start: group.start(index).expect("the last start was checked"),
                         work: group.work.clone(),
                     });
                     index += 1;

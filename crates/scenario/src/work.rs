@@ -51,6 +51,8 @@ pub struct FlowGroup {
     /// Where its bearer was written.
     #[serde(skip)]
     pub(crate) bearer_origin: Origin,
+    #[serde(skip)]
+    pub(crate) stagger_origin: Origin,
 }
 
 /// What a flow does.
@@ -353,8 +355,8 @@ impl FlowGroup {
         };
         node.set_read_apart(COMMON.iter().chain(kind.keys_read_apart()).copied());
         let common_node = node.split(&COMMON);
-        let [mobile_origin, bearer_origin] =
-            ["mobile", "bearer"].map(|key| common_node.get(key).map_or(&origin, Node::origin).clone());
+        let [mobile_origin, bearer_origin, stagger_origin] =
+            ["mobile", "bearer", "stagger"].map(|key| common_node.get(key).map_or(&origin, Node::origin).clone());
         let common: Common = common_node.read(at)?;
         if common.count == 0 {
             let origin = common_node.get("count").map_or(&origin, Node::origin).clone();
@@ -531,6 +533,7 @@ impl FlowGroup {
             work,
             mobile_origin,
             bearer_origin,
+            stagger_origin,
         })
     }
 
@@ -559,9 +562,10 @@ impl FlowGroup {
         self.video_file.as_mut().or(self.session_file.as_mut())
     }
 
-    /// The start of the flow that is number `index` of this group.
-    pub fn start(&self, index: u64) -> Span {
-        self.common.start + self.common.stagger * index
+    /// The start of the flow that is number `index` of this group; `None` after more than a year.
+    pub fn start(&self, index: u64) -> Option<Span> {
+        let wait = self.common.stagger.saturating_mul(index);
+        (wait <= Span::YEAR).then(|| self.common.start + wait).filter(|start| *start <= Span::YEAR)
     }
 }
 

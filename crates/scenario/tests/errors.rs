@@ -32,6 +32,30 @@ fn error(from: &str, to: &str) -> String {
 }
 
 #[test]
+fn times_are_at_most_a_year() {
+    for (path, value) in [
+        ("flow.0.stagger", "8760.1 h"),
+        ("flow.0.start", "9000000000 s"),
+        ("flow.0.tcp.retransmission_timeout.minimum", "18000000000 s"),
+        ("flow.0.tcp.retransmission_timeout.maximum", "18000000000 s"),
+        ("flow.0.tcp.retransmission_timeout.granularity", "18000000000 s"),
+    ] {
+        let key = path.strip_prefix("flow.0.").expect("it is a key of the flow");
+        let text = error("bytes = \"100 kB\"", &format!("bytes = \"100 kB\"\n{key} = \"{value}\""));
+        let problem = format!("{path}: `{value}` is out of range: a length of time is at most 8760 h, a year");
+        assert!(text.contains(&problem), "{text}");
+    }
+    let fixed = "delay = \"110 ms\"\nqueue = { discipline = \"cake\", target = \"18000000000 s\" }";
+    let text = error("delay = \"110 ms\"", fixed);
+    assert!(text.contains("`18000000000 s` is out of range: a length of time is at most 8760 h"), "{text}");
+    // Two mobiles with three flows each: the last starts after five times `stagger`.
+    let keys = |stagger: &str| format!("bytes = \"100 kB\"\ncount = 3\nstart = \"10 h\"\nstagger = \"{stagger}\"");
+    let text = error("bytes = \"100 kB\"", &keys("1750.1 h"));
+    assert!(text.starts_with("s.toml:21: flow.stagger: the last of these flows starts after more"), "{text}");
+    assert!(read(&GOOD.replace("bytes = \"100 kB\"", &keys("1750 h"))).is_ok());
+}
+
+#[test]
 fn a_stream_of_datagrams_is_bounded() {
     let stream = |keys: &str| {
         let flow = format!("kind = \"datagrams\"\ndirection = \"down\"\nmobile = \"near\"\n{keys}");
@@ -242,7 +266,7 @@ fn a_change_that_makes_no_sense_names_its_line() {
         ("at = \"1 s\"\noutage = \"3 s\"\nrate = \"1 kbit/s\"", "s.toml:19: change.0: `outage` and `rate` are two"),
         ("at = \"1 s\"\noutage = \"3 s\"\nbuffer = \"keep\"", "s.toml:19: change.0: `buffer` belongs to `handover`"),
         ("at = \"1 s\"\noutage = \"25 h\"", "s.toml:19: change.0: `outage` must be at most 24 hours"),
-        ("at = \"9999 h\"\noutage = \"3 s\"", "s.toml:20: change.0.at: this must be at most 8760 h"),
+        ("at = \"9999 h\"\noutage = \"3 s\"", "s.toml:20: change.0.at: `9999 h` is out of range"),
         (
             "at = \"1 s\"\nto = \"fxied\"\noutage = \"3 s\"",
             "s.toml:21: change.0.to: `fxied` is not known; did you mean `fixed`?",

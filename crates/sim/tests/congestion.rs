@@ -148,3 +148,29 @@ fn an_opening_segment_keeps_selective_acknowledgement() {
     let ratio = opened.seconds / plain.seconds;
     assert!((0.9..1.1).contains(&ratio), "{:.2} s, and {:.2} s without", opened.seconds, plain.seconds);
 }
+
+#[test]
+fn the_longest_times_do_not_overflow() {
+    // A sum of times beyond 584 years would panic.
+    const SLOW: &str = r#"
+format = 1
+duration = "60 s"
+[fixed]
+rate = "100 kbit/s"
+delay = "10 ms"
+queue = { discipline = "cake", target = "8760 h", bytes = "100 kB" }
+[bearer]
+model = "wired"
+downlink = { rate = "1 Mbit/s", delay = "10 ms", loss = 0.01 }
+uplink = { rate = "1 Mbit/s", delay = "10 ms", loss = 0.01 }
+[[flow]]
+kind = "download"
+bytes = "100 kB"
+"#;
+    let longest = ("tcp.retransmission_timeout.maximum", "8760 h");
+    for key in ["minimum", "granularity", "initial", "maximum"] {
+        let key = format!("tcp.retransmission_timeout.{key}");
+        let run = download(SLOW, &[longest, (&key, "8760 h")]);
+        assert!(run.sender.unique_bytes > 0 && run.seconds <= 60.0, "{key}: {run:?}");
+    }
+}
