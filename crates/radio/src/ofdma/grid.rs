@@ -161,6 +161,13 @@ impl Grid {
         self.cqis[0].0
     }
 
+    /// Resource blocks of a whole slot with which a block of the lowest scheme has this number of
+    /// bytes, or all.
+    pub fn blocks_of_lowest_scheme(&self, bytes: u32) -> u32 {
+        let has = |blocks: &u32| self.sizes.bits(0, 1, *blocks, SYMBOLS) >= 8 * bytes;
+        (1..=self.total).find(has).unwrap_or(self.total)
+    }
+
     /// Bits a symbol that a CQI stands for.
     pub fn efficiency_of(&self, cqi: u8) -> f64 {
         usize::from(cqi).checked_sub(1).map_or(0.0, |index| self.cqis[index].1)

@@ -8,9 +8,9 @@ use super::grid::Grid;
 /// `below_downlink` is the SINR in this share of the band.
 const SHARE: f64 = 0.1;
 
-/// Resource blocks that a mobile gets at least: with fewer, the headers of RLC and MAC fill most of
-/// a block of the lowest scheme. A choice.
-const LEAST: u32 = 3;
+/// Bytes that a block of the lowest scheme has at least: a segment of the RLC has 7 bytes of
+/// headers (TS 36.322 §6.2.1, TS 36.321 §6.2.1), and a buffer status report 2. A choice.
+const LEAST_BYTES: u32 = 16;
 
 /// The largest shortage that a report can have.
 const MOST_REPORTED: u8 = 15;
@@ -23,7 +23,9 @@ pub struct PowerLimit {
     /// The lowest SINR in decibels at which blocks get through: that of the lowest CQI, less what
     /// hybrid ARQ adds with all transmissions but one.
     lowest: f64,
-    /// What the least number of resource blocks adds to the SINR, in decibels.
+    /// Resource blocks that a mobile gets at least.
+    least: u32,
+    /// What these add to the SINR, in decibels.
     most: f64,
 }
 
@@ -32,7 +34,8 @@ impl PowerLimit {
     pub fn new(up: &Grid, transmissions: u8) -> Self {
         let share = f64::from(up.total) * SHARE;
         let lowest = up.lowest_sinr() - decibels(f64::from(transmissions.saturating_sub(1).max(1)));
-        Self { share, lowest, most: decibels(share / f64::from(LEAST)).max(0.0) }
+        let least = up.blocks_of_lowest_scheme(LEAST_BYTES);
+        Self { share, lowest, least, most: decibels(share / f64::from(least)).max(0.0) }
     }
 
     /// Decibels that a SINR is short of what gets blocks through, at most those that fewer resource
@@ -45,7 +48,7 @@ impl PowerLimit {
     pub fn blocks(&self, shortage: u8) -> u32 {
         match shortage {
             0 => u32::MAX,
-            shortage => ((self.share * libm::exp10(-f64::from(shortage) / 10.0)) as u32).max(LEAST),
+            shortage => ((self.share * libm::exp10(-f64::from(shortage) / 10.0)) as u32).max(self.least),
         }
     }
 
@@ -82,7 +85,7 @@ mod tests {
             assert_eq!(limit.shortage(limit.lowest - f64::from(short)), short);
             assert!((f64::from(limit.blocks(short)) - blocks).abs() <= 1.0, "{short}");
         }
-        assert_eq!(limit.blocks(limit.shortage(-60.0)), LEAST);
+        assert_eq!((limit.blocks(limit.shortage(-60.0)), limit.least), (4, 4));
     }
 
     #[test]
@@ -93,9 +96,9 @@ mod tests {
         assert_eq!(limit.gain(limit.lowest, 3), 0.0);
         assert_eq!(limit.gain(limit.lowest - 5.0, total), 0.0);
         assert!((limit.gain(limit.lowest - 5.0, (limit.share / 2.0) as u32) - 3.0).abs() < 0.4);
-        assert_eq!(limit.gain(limit.lowest - 5.0, LEAST), 5.0);
+        assert_eq!(limit.gain(limit.lowest - 5.0, limit.least), 5.0);
         // A report of a shortage brings blocks that make up for it.
-        for short in [0.3, 1.0, 4.2, 8.9] {
+        for short in [0.3, 1.0, 4.2, 7.9] {
             let sinr = limit.lowest - short;
             let gain = limit.gain(sinr, limit.blocks(limit.shortage(sinr)));
             assert!(gain > short - 0.01, "{short}: {gain}");
