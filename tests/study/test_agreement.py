@@ -32,7 +32,6 @@ FAILING = {
         "the-proxy-empties-queues",
         "vegas-starves-in-fading-and-nr",
         "videos-stall-behind-cubic",
-        "bbr-keeps-the-rate-to-umts",
     ],
     "umts-live": [
         "product-does-best-1460",
