@@ -1,6 +1,7 @@
 """Handovers and the causes of drops, in the report and on the terminal."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -48,7 +49,7 @@ def test_handovers_are_counted_and_marked(train: airpath.Result, tmp_path: Path)
     handovers = modes.with_columns(length=pl.col("time").shift(-1) - pl.col("time")).filter(name="handover")
     assert handovers.height > 1
     page = Page(report.write([train], tmp_path / "report.html"))
-    total = seconds(handovers["length"].sum() / 1e9)
+    total = seconds(float(handovers["length"].sum()) / 1e9)
     assert f"Handovers {handovers.height} {total} in all" in page.words
     assert f"Dotted lines: {handovers.height} handovers of mobile." in page.words
     lines = [shape["x0"] for shape in page.figures["Throughput"]["layout"]["shapes"]]
@@ -56,7 +57,7 @@ def test_handovers_are_counted_and_marked(train: airpath.Result, tmp_path: Path)
 
 
 def test_brief_handovers_are_lines_in_the_radio_log(train: airpath.Result) -> None:
-    mode = next(plot.tracks(train).select_traces({"name": "mode"}))
+    mode: Any = next(plot.tracks(train).select_traces({"name": "mode"}))
     brief = {name for (name, _), width in zip(mode.customdata, mode.marker.line.width, strict=True) if width}
     assert brief == {"handover"}
     assert theme.BRIEF_STATES[4].light in mode.marker.line.color

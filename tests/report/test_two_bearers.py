@@ -1,6 +1,7 @@
 """Reports of a mobile with two bearers name flow, bearer and interface."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,8 @@ def result() -> airpath.Result:
 def test_the_delays_by_hop_name_their_flow_and_bearer(result: airpath.Result, flow: int, name: str, bearer: str):
     figure = plot.hops(result, flow)
     assert plot.caption_of(figure).read.startswith(f"Drawn: {name}. ")
-    assert {trace.name for trace in figure.select_traces()} == {"fixed", bearer}
+    traces: list[Any] = list(figure.select_traces())
+    assert {trace.name for trace in traces} == {"fixed", bearer}
     median = plot.caption_of(plot.hops(result)).read
     assert ", the one of median throughput of 2 transfers. " in median
 

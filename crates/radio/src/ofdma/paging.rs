@@ -258,7 +258,7 @@ mod tests {
             ("edrx = { cycle = \"20.48 s\", window = \"30 s\" }", "rrc.power_saving.edrx.window"),
             ("psm = { active = \"10 s\", update = \"10 s\" }", "rrc.power_saving.psm.update"),
             ("psm = { active = \"4 h\", update = \"10 h\" }", "rrc.power_saving.psm.active"),
-            ("psm = { active = \"1 h\", update = \"10000 h\" }", "rrc.power_saving.psm.update"),
+            ("psm = { active = \"1 h\", update = \"8001 h\" }", "rrc.power_saving.psm.update"),
         ];
         for (text, key) in cases {
             let power_saving: PowerSaving = toml::from_str(text).expect("power saving");
