@@ -22,7 +22,7 @@ fn dedicated_channels() {
     for (more, field, text) in [
         ("tti = \"0 s\"", "downlink.tti", "above zero"),
         ("tti = \"2 h\"", "downlink.tti", "an hour"),
-        ("retransmission_delay = \"5000000 h\"", "downlink.retransmission_delay", "an hour"),
+        ("retransmission_delay = \"5000 h\"", "downlink.retransmission_delay", "an hour"),
         ("delay = \"61 min\"", "downlink.delay", "an hour"),
         ("pdu = \"0 B\"", "downlink.pdu", "above zero"),
         ("pdu = \"1 MB\"", "downlink.pdu", "at most 65535"),

@@ -156,16 +156,15 @@ impl Grid {
         self.thresholds.cqi(of_layer(sinr, layers))
     }
 
-    /// The SINR in decibels that CQI 1 stands for.
-    pub fn lowest_sinr(&self) -> f64 {
-        self.cqis[0].0
-    }
-
-    /// Resource blocks of a whole slot with which a block of the lowest scheme has this number of
-    /// bytes, or all.
-    pub fn blocks_of_lowest_scheme(&self, bytes: u32) -> u32 {
-        let has = |blocks: &u32| self.sizes.bits(0, 1, *blocks, SYMBOLS) >= 8 * bytes;
-        (1..=self.total).find(has).unwrap_or(self.total)
+    /// The resource blocks of a whole slot with which a block of the lowest scheme has this number
+    /// of bytes, or all, and the SINR in decibels at which it may be sent.
+    pub fn least_allocation(&self, bytes: u32, decoder: &Decoder) -> (u32, f64) {
+        let bits = |blocks| self.sizes.bits(0, 1, blocks, SYMBOLS);
+        let blocks = (1..=self.total).find(|blocks| bits(*blocks) >= 8 * bytes).unwrap_or(self.total);
+        let symbols = blocks * self.elements(SYMBOLS);
+        let block = Block { modulation: self.modulations[0], bits: bits(blocks), symbols };
+        let target = Probability::new(CQI_ERRORS).expect("within range");
+        (blocks, decoder.required(&block, target).get())
     }
 
     /// Bits a symbol that a CQI stands for.

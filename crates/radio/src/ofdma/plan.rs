@@ -95,11 +95,12 @@ impl Plan {
     pub fn new(parameters: &Parameters, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         let Parameters { cell, harq, uplink, .. } = parameters;
         let prescheduling = uplink.prescheduling.as_ref();
+        let limit = |up| PowerLimit::new(up, &parameters.decoder, harq.max_transmissions);
         let mut plan = Self {
             timeline: parameters.timeline.clone(),
             down: parameters.down.clone(),
             up: parameters.up.clone(),
-            power: parameters.repetition.is_none().then(|| PowerLimit::new(&parameters.up, harq.max_transmissions)),
+            power: parameters.repetition.is_none().then(|| limit(&parameters.up)),
             decoder: parameters.decoder,
             combining: harq.combining,
             first_errors: FirstErrors::default(),

@@ -4,6 +4,7 @@
 //! their power headroom (TS 36.321 §5.4.6, TS 38.321 §5.4.6).
 
 use super::grid::Grid;
+use crate::common::link_adaptation::Decoder;
 
 /// `below_downlink` is the SINR in this share of the band.
 const SHARE: f64 = 0.1;
@@ -20,8 +21,8 @@ const MOST_REPORTED: u8 = 15;
 pub struct PowerLimit {
     /// Resource blocks in the share of `below_downlink`.
     share: f64,
-    /// The lowest SINR in decibels at which blocks get through: that of the lowest CQI, less what
-    /// hybrid ARQ adds with all transmissions but one.
+    /// The lowest SINR in decibels at which blocks get through: that of the lowest scheme, less
+    /// what hybrid ARQ adds with all transmissions but one.
     lowest: f64,
     /// Resource blocks that a mobile gets at least.
     least: u32,
@@ -31,10 +32,10 @@ pub struct PowerLimit {
 
 impl PowerLimit {
     /// That in a band, with blocks that are sent up to `transmissions` times.
-    pub fn new(up: &Grid, transmissions: u8) -> Self {
+    pub fn new(up: &Grid, decoder: &Decoder, transmissions: u8) -> Self {
         let share = f64::from(up.total) * SHARE;
-        let lowest = up.lowest_sinr() - decibels(f64::from(transmissions.saturating_sub(1).max(1)));
-        let least = up.blocks_of_lowest_scheme(LEAST_BYTES);
+        let (least, required) = up.least_allocation(LEAST_BYTES, decoder);
+        let lowest = required - decibels(f64::from(transmissions.saturating_sub(1).max(1)));
         Self { share, lowest, least, most: decibels(share / f64::from(least)).max(0.0) }
     }
 
@@ -75,10 +76,10 @@ mod tests {
     #[test]
     fn a_mobile_gets_as_few_blocks_as_its_power_demands() {
         let nr = parameters::<nr::Config>(include_str!("../../../../presets/nr-n78-100mhz-sa.toml"), "");
-        let limit = PowerLimit::new(&nr.up, 4);
+        let limit = PowerLimit::new(&nr.up, &nr.decoder, 4);
         // A third of the power of a block that is sent once.
-        assert!((nr.up.lowest_sinr() - limit.lowest - 4.77).abs() < 0.01);
-        assert_eq!(PowerLimit::new(&nr.up, 1).lowest, nr.up.lowest_sinr());
+        let once = PowerLimit::new(&nr.up, &nr.decoder, 1);
+        assert!((once.lowest - limit.lowest - 4.77).abs() < 0.01);
         assert_eq!((limit.shortage(limit.lowest), limit.blocks(0)), (0, u32::MAX));
         let share = limit.share;
         for (short, blocks) in [(1, share / 1.26), (3, share / 2.0), (6, share / 4.0)] {
@@ -91,7 +92,7 @@ mod tests {
     #[test]
     fn fewer_blocks_raise_a_sinr_up_to_the_lowest_that_carries_data() {
         let nr = parameters::<nr::Config>(include_str!("../../../../presets/nr-n78-100mhz-sa.toml"), "");
-        let limit = PowerLimit::new(&nr.up, 4);
+        let limit = PowerLimit::new(&nr.up, &nr.decoder, 4);
         let total = nr.up.total;
         assert_eq!(limit.gain(limit.lowest, 3), 0.0);
         assert_eq!(limit.gain(limit.lowest - 5.0, total), 0.0);
@@ -109,7 +110,7 @@ mod tests {
     fn a_narrow_band_has_no_fewer_blocks() {
         let bandwidth = "bandwidth = \"1.4 MHz\"\npucch_blocks = 1\ncontrol_symbols = 2";
         let lte = parameters::<lte::Config>(include_str!("../../../../presets/lte-10mhz.toml"), bandwidth);
-        let limit = PowerLimit::new(&lte.up, 4);
+        let limit = PowerLimit::new(&lte.up, &lte.decoder, 4);
         assert_eq!((limit.shortage(-60.0), limit.gain(-60.0, 3)), (0, 0.0));
     }
 }
