@@ -149,6 +149,8 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "timeouts": "Int64",
         "fast_retransmits": "Int64",
         "undone": "Int64",
+        "marked_packets": "Int64",
+        "ecn_reductions": "Int64",
         "rtt_min_s": "Float64",
         "rtt_mean_s": "Float64",
         "rtt_max_s": "Float64",

@@ -97,6 +97,7 @@ COUNTS = {
     "duplicates",
     "early_timer_retransmissions",
     "echo_round_trips",
+    "ecn_reductions",
     "errored",
     "events",
     "fast_retransmissions",

@@ -69,6 +69,8 @@ pub struct Connection {
     /// Whether there may be something to send: something has happened since quinn last had
     /// nothing. Without it, the pacer would send at any call, not at its timer only.
     ready: bool,
+    /// Datagrams received with a CE mark.
+    marked_datagrams: u64,
     /// Datagrams of the end point itself, such as version negotiation.
     responses: VecDeque<(Ecn, SocketAddr, Vec<u8>)>,
 }
@@ -137,6 +139,7 @@ impl Connection {
             figures,
             reported: Figures::default(),
             ready: true,
+            marked_datagrams: 0,
             responses: VecDeque::new(),
         }
     }
@@ -149,6 +152,7 @@ impl Connection {
     /// The same from this address of the peer, which may differ from earlier ones if it migrates.
     pub fn handle_datagram_from(&mut self, now: Instant, remote: SocketAddr, ecn: Ecn, datagram: &[u8]) {
         self.ready = true;
+        self.marked_datagrams += u64::from(ecn == Ecn::Ce);
         let time = self.clock.to_quinn(now);
         let mut response = Vec::new();
         let event = self.endpoint.handle(time, remote, None, to_quinn(ecn), BytesMut::from(datagram), &mut response);
@@ -319,6 +323,7 @@ impl Connection {
             datagram_bytes: quinn.udp_tx.bytes,
             stream_frames: quinn.frame_tx.stream,
             ack_frames: quinn.frame_tx.acks,
+            marked_datagrams: self.marked_datagrams,
             lost_packets: quinn.path.lost_packets,
             lost_bytes: quinn.path.lost_bytes,
             congestion_events,

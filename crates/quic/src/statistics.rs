@@ -16,6 +16,8 @@ pub struct Statistics {
     pub stream_frames: u64,
     /// ACK frames sent.
     pub ack_frames: u64,
+    /// UDP datagrams received with a CE mark.
+    pub marked_datagrams: u64,
     /// Packets declared lost (RFC 9002 §6), without probes of the path MTU.
     pub lost_packets: u64,
     /// Bytes of these packets.

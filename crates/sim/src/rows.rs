@@ -309,6 +309,8 @@ fn transfer(flow: &TransferFlow, proxy: Option<&Proxy>, now: Instant, tcp: Arc<s
         timeouts: Some(sent.timeouts),
         fast_retransmits: Some(sent.fast_retransmits),
         undone: Some(sent.undos),
+        marked_packets: Some(flow.receiver().statistics().marked_segments),
+        ecn_reductions: Some(sent.ecn_reductions),
         rtt_min_s: sent.rtt_min.map(Span::as_secs_f64),
         rtt_mean_s: sent.rtt_mean_s(),
         rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),

@@ -146,6 +146,11 @@ _TRANSFER_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("round trip, mean", "rtt_mean_s", seconds),
     ("minimum", "rtt_min_s", seconds),
 )
+# Only with transfers that had marks.
+_MARK_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("marked", "marked_packets", count),
+    ("ECN reductions", "ecn_reductions", count),
+)
 _PROBE_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("sent", "sent", count),
     ("lost", "lost", count),
@@ -199,7 +204,9 @@ _LATENCY_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def _transfers(runs: Sequence[Drawn]) -> Table:
-    return _flows(runs, "Transfers", TRANSFER_CLOCK, _TRANSFER_COLUMNS, lambda kind: kind in TRANSFERS)
+    marks = any(flow.get("marked_packets") for run in runs for flow in run.result.summary["flows"])
+    columns = _TRANSFER_COLUMNS + (_MARK_COLUMNS if marks else ())
+    return _flows(runs, "Transfers", TRANSFER_CLOCK, columns, lambda kind: kind in TRANSFERS)
 
 
 def _probes(runs: Sequence[Drawn]) -> Table:

@@ -1,7 +1,7 @@
 //! A TCP connection in captures at both ends of the link, and its row of the summary.
 
 use airpath_core::{Bytes, Direction, Instant, SegmentInfo, Span};
-use airpath_observe::{Connection as Observed, End, Figures, Observation};
+use airpath_observe::{Connection as Observed, End, Events, Figures, Observation};
 use airpath_result::summary::TransferRow;
 use airpath_wire::segment::{Endpoint, Segment};
 use airpath_wire::tcp::Flags;
@@ -139,7 +139,8 @@ impl Connection {
         let none = Figures::default();
         let sent = self.sent(main).unwrap_or(&none);
         let bytes = sent.stream_length.unwrap_or(sent.unique_bytes);
-        let delivered = Bytes::new(self.arrived(main).map_or(0, |figures| figures.unique_bytes));
+        let arrived = self.arrived(main);
+        let delivered = Bytes::new(arrived.map_or(0, |figures| figures.unique_bytes));
         let delivery = &self.deliveries[main as usize];
         let since_start = |time: Option<Instant>| time.map(|time| time.since(start));
         let seconds = |time: Option<Instant>| since_start(time).map(Span::as_secs_f64);
@@ -162,6 +163,8 @@ impl Connection {
             timeouts: None,
             fast_retransmits: None,
             undone: None,
+            marked_packets: arrived.map(|figures| figures.event(Events::CONGESTION_EXPERIENCED).into()),
+            ecn_reductions: None,
             rtt_min_s: sent.round_trip.minimum().map(Span::as_secs_f64),
             rtt_mean_s: sent.round_trip.mean(),
             rtt_max_s: sent.round_trip.maximum().map(Span::as_secs_f64),

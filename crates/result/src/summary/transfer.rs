@@ -46,6 +46,11 @@ pub struct TransferRow {
     pub fast_retransmits: Option<u64>,
     /// Window reductions detected as spurious and undone, if reported by the sender.
     pub undone: Option<u64>,
+    /// Packets that arrived at the receiver with a mark of congestion (CE, RFC 3168), as far as
+    /// known; of TCP those with payload.
+    pub marked_packets: Option<u64>,
+    /// Reductions of the congestion window because of ECN, if reported by the sender.
+    pub ecn_reductions: Option<u64>,
     /// Least round trip measured by the sender.
     pub rtt_min_s: Option<f64>,
     /// Their mean.
@@ -89,6 +94,8 @@ impl TransferRow {
             timeouts: None,
             fast_retransmits: None,
             undone: None,
+            marked_packets: None,
+            ecn_reductions: None,
             rtt_min_s: None,
             rtt_mean_s: None,
             rtt_max_s: None,
@@ -107,7 +114,9 @@ impl TransferRow {
             retransmitted_bytes: Some(sent.lost_bytes),
             ack_packets: Some(received.ack_frames),
             timeouts: Some(sent.persistent_congestion),
-            fast_retransmits: Some(sent.congestion_events.saturating_sub(sent.persistent_congestion)),
+            fast_retransmits: Some(sent.congestion_events.saturating_sub(sent.persistent_congestion + sent.marks)),
+            marked_packets: Some(received.marked_datagrams),
+            ecn_reductions: Some(sent.marks),
             rtt_min_s: sent.rtt_min.map(Span::as_secs_f64),
             rtt_mean_s: sent.rtt_mean_s(),
             rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
