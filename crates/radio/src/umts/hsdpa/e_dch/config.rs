@@ -131,7 +131,7 @@ impl EDch {
         if Ladder::pdus(first as u32, pdu) == 0 {
             return Err(range(GRANTS, "first", "so much that a block of it holds a PDU").into());
         }
-        if !self.ladder(largest).admits_first() {
+        if !self.ladder(largest)?.admits_first() {
             return Err(range(GRANTS, "noise_rise", "so much that the first grant of one mobile fits").into());
         }
         within_an_hour(grants.delay, GRANTS, "delay")?;
@@ -151,22 +151,26 @@ impl EDch {
     }
 
     /// The ladder of grants up to the largest block.
-    pub fn ladder(&self, largest: u32) -> Ladder {
-        Ladder::new(Range {
+    pub fn ladder(&self, largest: u32) -> Result<Ladder, ValueError> {
+        Ok(Ladder::new(Range {
             tti: self.tti,
             eb_n0: self.eb_n0,
             noise_rise: self.grants.noise_rise,
             first: 8 * self.grants.first.bytes_in(self.tti).get(),
+            pdu: self.pdu_size()?,
             step: self.grants.step,
             largest,
-        })
+        }))
     }
 
     /// The grants of a cell.
     pub fn scheduling(&self) -> Result<Scheduling, ConfigError> {
         let (tti, largest) = self.format()?;
         let round_trip = self.tti * u64::from(tti.processes());
-        Ok(Scheduling::new(self.ladder(largest), round_trip, self.grants.inactivity))
+        let Grants { delay, inactivity, .. } = self.grants;
+        // As long as a grant and the first block of it take.
+        let silence = inactivity.min(delay + round_trip * 2);
+        Ok(Scheduling::new(self.ladder(largest)?, round_trip, [inactivity, silence]))
     }
 
     /// The payload of a PDU in bytes.

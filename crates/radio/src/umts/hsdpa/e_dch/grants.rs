@@ -2,9 +2,10 @@
 //!
 //! Scheduling information is answered when it comes, as long as the noise rise has room. Once in a
 //! round trip of hybrid ARQ the base station looks at the happy bits: it withdraws what is not
-//! used, gives unhappy mobiles a step more, those with the least first, and takes a step from the
-//! mobile with the most where one with less has no room. While a mobile waits for its first grant,
-//! the others only lose steps; where all have the first grant, they take turns.
+//! used, and while a mobile waits for room what was not used just now. It gives unhappy mobiles a
+//! step more, those with the least first, and takes a step from the mobile with the most where one
+//! with less has no room. While a mobile waits for its first grant, the others only lose steps;
+//! where all have the first grant, they take turns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,7 +19,8 @@ pub struct Scheduling {
     ladder: Ladder,
     /// A round trip of hybrid ARQ.
     period: Span,
-    inactivity: Span,
+    /// A mobile that has sent nothing for so long loses its grant: if none waits, and if one does.
+    inactivity: [Span; 2],
     /// Scheduling information in the air: when the base station has it, and whose it is.
     heard: BTreeSet<(Instant, usize)>,
     /// Mobiles that wait for room.
@@ -39,7 +41,7 @@ pub struct Activity {
 
 impl Scheduling {
     /// No grants.
-    pub const fn new(ladder: Ladder, period: Span, inactivity: Span) -> Self {
+    pub const fn new(ladder: Ladder, period: Span, inactivity: [Span; 2]) -> Self {
         Self {
             ladder,
             period,
@@ -98,7 +100,8 @@ impl Scheduling {
 
     fn review(&mut self, now: Instant, activity: impl Fn(usize) -> Activity, changes: &mut Vec<(usize, Option<u8>)>) {
         let mut unhappy = Vec::new();
-        let inactivity = self.inactivity;
+        let [inactivity, silence] = self.inactivity;
+        let inactivity = if self.waiting.is_empty() { inactivity } else { silence };
         self.granted.retain(|user, (step, since)| {
             let Activity { last_block, is_happy } = activity(*user);
             let is_used = last_block.map_or(*since, |last| last.max(*since)) + inactivity > now;
@@ -143,7 +146,7 @@ impl Scheduling {
         match self.most() {
             Some((0, _)) => {
                 let oldest = self.granted.iter().map(|(user, (_, since))| (*since, *user)).min();
-                if let Some((_, user)) = oldest.filter(|(since, _)| *since + self.inactivity <= now) {
+                if let Some((_, user)) = oldest.filter(|(since, _)| *since + self.inactivity[0] <= now) {
                     self.granted.remove(&user);
                     changes.push((user, None));
                 }

@@ -29,8 +29,10 @@ pub struct Range {
     pub eb_n0: Decibel,
     /// Noise rise that all granted mobiles of the cell may cause together.
     pub noise_rise: Decibel,
-    /// Bits of a block of the first grant, above zero and at most the largest block.
+    /// Bits of a block of the first grant, at most the largest block. It has room for a PDU.
     pub first: u64,
+    /// Bytes of a PDU.
+    pub pdu: u32,
     /// From a grant to the next, above zero.
     pub step: Decibel,
     /// Bits of the largest block.
@@ -38,16 +40,20 @@ pub struct Range {
 }
 
 impl Ladder {
-    /// The ladder of a range of grants.
+    /// The ladder of a range of grants. A step allows a whole number of PDUs: what no PDU fills
+    /// causes no noise.
     pub fn new(range: Range) -> Self {
         let limit = 1.0 - libm::exp10(-range.noise_rise.get() / 10.0);
         let mut ladder = Self { tti: range.tti, eb_n0: range.eb_n0.get(), limit, steps: Vec::new() };
         for step in 0..=u8::MAX {
             let bits = (range.first as f64 * libm::exp10(range.step.get() * f64::from(step) / 10.0)) as u32;
-            let bits = bits.min(range.largest);
-            let ratio = libm::exp10(ladder.needs(bits) / 10.0);
-            ladder.steps.push((bits, ratio / (1.0 + ratio)));
-            if bits == range.largest {
+            let pdus = Self::pdus(bits.min(range.largest), range.pdu).max(1);
+            let filled = Self::bits_of(pdus, range.pdu);
+            let ratio = libm::exp10(ladder.needs(filled) / 10.0);
+            if ladder.steps.last().is_none_or(|(last, _)| *last < filled) {
+                ladder.steps.push((filled, ratio / (1.0 + ratio)));
+            }
+            if bits >= range.largest {
                 break;
             }
         }

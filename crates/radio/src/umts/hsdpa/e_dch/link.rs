@@ -123,7 +123,7 @@ impl EDchLink {
                 path,
             })?,
             tti: config.tti,
-            ladder: config.ladder(largest),
+            ladder: config.ladder(largest)?,
             bler: config.bler,
             combining: config.combining,
             max_transmissions: config.max_transmissions.into(),
