@@ -11,9 +11,9 @@ use crate::common::buffer_sizes::BufferSizes;
 /// Bytes of a short report with its subheader (TS 36.321 and TS 38.321 §6.1.3.1).
 pub const SHORT_REPORT: u32 = 2;
 
-/// What the base station takes the highest level for, which has no limit: twice the limit of the
-/// level below it. A choice.
-const UNLIMITED: u64 = 300_000;
+/// What the base station takes the highest level for, which has no limit: more than it can grant
+/// before the next report.
+const UNLIMITED: u64 = 1 << 40;
 
 /// The reports of a mobile.
 #[derive(Clone, Debug)]
