@@ -140,7 +140,7 @@ fn a_weak_nr_cell_is_released_after_t310_and_added_again_when_it_is_good() {
 #[test]
 fn a_split_uplink_carries_more_than_either_cell_and_keeps_the_order() {
     let rate = |uplink: &str| {
-        let more = format!("secondary.pdcp.queue.bytes = \"400 MB\"\n{uplink}");
+        let more = format!("secondary.pdcp.queue.bytes = \"400 MB\"\nconditions.ci = \"40 dB\"\n{uplink}");
         let config = config("nr-n71-fdd-20mhz-nsa", &more, &[]);
         // 200 Mbit/s: more than both cells carry.
         let packets = stream(Direction::Up, 0.0, 6000.0, 0.056);

@@ -537,7 +537,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("nr-n28-fdd-20mhz", "rlc.max_retx = 1\nrlc.sequence_bits = 12\n".to_owned(), vec!["rrc"]),
         (
             "nr-n78-low-latency",
-            "cell.bandwidth = \"5 MHz\"\nrlc.t_reassembly = \"5 ms\"\npdcp.t_reordering = \"5 ms\"\n".to_owned(),
+            "cell.bandwidth = \"5 MHz\"\nuplink.below_downlink = \"3 dB\"\nrlc.t_reassembly = \"5 ms\"\npdcp.t_reordering = \"5 ms\"\n".to_owned(),
             vec![],
         ),
         (

@@ -300,7 +300,7 @@ impl Cell {
                 }
             }
         }
-        if user.is_served(now, Direction::Up) && user.wanted_up(plan.first_grant) > 0 && user.listens_for_grants(now) {
+        if user.is_served(now, Direction::Up) && user.wanted_up(plan.first_grant) > 0 && user.listens(now) {
             self.up.push(candidate(user, Direction::Up));
         }
     }
@@ -323,6 +323,9 @@ impl Cell {
                     break;
                 }
                 let index = choose(&mut *schedulers[1], candidates, users, Direction::Up);
+                let others = candidates.iter().take(plan.users_per_slot - served - 1);
+                let others = others.map(|other| &users[other.user as usize]);
+                let left = part_up(left, &users[index], others, plan);
                 let user = &mut users[index];
                 let wanted = user.wanted_up(plan.first_grant);
                 let estimate = user.quality.estimate(Direction::Up, plan);
@@ -398,6 +401,16 @@ fn choose(
         scheduler.choose(candidates)
     };
     candidates.swap_remove(index).user as usize
+}
+
+/// Of `left` resource blocks of a slot of the uplink, those for a user with others after it.
+fn part_up<'a>(left: u32, user: &User, others: impl Iterator<Item = &'a User>, plan: &Plan) -> u32 {
+    let Some(power) = &plan.power else { return left };
+    let wanted = |user: &User| {
+        let estimate = user.quality.estimate(Direction::Up, plan);
+        plan.up.blocks_for(user.wanted_up(plan.first_grant), estimate.efficiency)
+    };
+    power.part(left, wanted(user), others.map(wanted))
 }
 
 /// The unit of what schedulers hear of, in bits.

@@ -128,7 +128,8 @@ pub struct Downlink {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Uplink {
-    /// By how much the SINR of a resource block upwards is below that downwards.
+    /// By how much the SINR upwards is below that downwards, in LTE and NR in a tenth of the band
+    /// or less. More resource blocks share the same power: ten times as many have 10 dB less.
     pub below_downlink: Decibel,
     /// The highest modulation that a mobile sends: `16qam` or `64qam` in LTE, `64qam` or `256qam`
     /// in NR.

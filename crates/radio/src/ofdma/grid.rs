@@ -172,24 +172,30 @@ impl Grid {
         usize::from(cqi).checked_sub(1).map_or(0.0, |index| self.cqis[index].1)
     }
 
-    /// Bits a symbol at the SINR that a CQI stands for, plus a correction in decibels: between the
-    /// CQIs interpolated, and at most those of the highest CQI. CQI 0 stands for [`OUT_OF_RANGE`]
-    /// less than CQI 1.
+    /// The SINR in decibels that a CQI stands for. CQI 0 stands for [`OUT_OF_RANGE`] less than
+    /// CQI 1.
     #[inline]
-    pub fn corrected_efficiency(&self, cqi: u8, correction: f64) -> f64 {
-        let at = match usize::from(cqi).checked_sub(1) {
-            Some(index) if correction == 0.0 => return self.cqis[index].1,
-            Some(index) => self.cqis[index].0 + correction,
-            None => self.cqis[0].0 - OUT_OF_RANGE + correction,
-        };
-        let above = self.cqis.partition_point(|(sinr, _)| *sinr <= at);
+    pub fn sinr_of(&self, cqi: u8) -> f64 {
+        usize::from(cqi).checked_sub(1).map_or(self.cqis[0].0 - OUT_OF_RANGE, |index| self.cqis[index].0)
+    }
+
+    /// By how many decibels a SINR is above that of the highest CQI.
+    pub fn excess(&self, sinr: f64) -> f64 {
+        self.cqis.last().map_or(0.0, |(highest, _)| sinr - highest)
+    }
+
+    /// Bits a symbol at a SINR in decibels: between those of the CQIs interpolated, and at most
+    /// those of the highest.
+    #[inline]
+    pub fn efficiency_at(&self, sinr: f64) -> f64 {
+        let above = self.cqis.partition_point(|(at, _)| *at <= sinr);
         match above {
             // Far below capacity the rate is proportional to the power.
-            0 => self.cqis[0].1 * libm::exp10((at - self.cqis[0].0) / 10.0),
+            0 => self.cqis[0].1 * libm::exp10((sinr - self.cqis[0].0) / 10.0),
             above if above == self.cqis.len() => self.cqis[above - 1].1,
             above => {
                 let ((x0, y0), (x1, y1)) = (self.cqis[above - 1], self.cqis[above]);
-                y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+                y0 + (y1 - y0) * (sinr - x0) / (x1 - x0)
             }
         }
     }
@@ -203,6 +209,13 @@ impl Grid {
         } else {
             self.efficiencies.first().is_some_and(|lowest| efficiency <= *lowest)
         }
+    }
+
+    /// About as many resource blocks of a whole slot as carry this number of bytes.
+    #[inline]
+    pub fn blocks_for(&self, bytes: u64, efficiency: f64) -> u32 {
+        let bits = efficiency * f64::from(self.elements(SYMBOLS));
+        (bytes.saturating_mul(8) as f64 / bits).ceil() as u32
     }
 
     /// The transport format for at least `bytes`, or for as many as fit into `left` resource

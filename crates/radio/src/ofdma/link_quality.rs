@@ -6,6 +6,7 @@ use airpath_core::{Direction, Instant};
 use super::Parameters;
 use super::grid::Grid;
 use super::plan::Plan;
+use super::power_limit::PowerLimit;
 use super::transport_format::Estimate;
 use crate::common::link_adaptation::OuterLoop;
 use crate::common::shared_channel::cqi_reports::Reports;
@@ -17,8 +18,8 @@ use crate::common::shared_channel::cqi_reports::Reports;
 #[derive(Clone, Debug)]
 pub struct LinkQuality {
     reports: [Reports; 2],
-    /// Above the CQI of each report are the layers of the downlink, and the shortage of power of
-    /// the uplink.
+    /// Above the CQI of each report are the layers of the downlink, and of the uplink the decibels
+    /// above the highest CQI or, with any other, the shortage of power.
     heard: [u8; 2],
     loops: [Option<OuterLoop>; 2],
     layers: u8,
@@ -26,6 +27,9 @@ pub struct LinkQuality {
 
 /// The bits of a report that are its CQI, 0 to 15.
 const CQI_BITS: u8 = 4;
+
+/// All of them, which are the highest CQI, too.
+const CQI: u8 = (1 << CQI_BITS) - 1;
 
 /// The report at a SINR in decibels with the number of layers, up to `most`, that carries most; of
 /// several the least.
@@ -37,6 +41,17 @@ fn report(grid: &Grid, sinr: f64, most: u8) -> u8 {
     // `max_by` takes the last of equal ones.
     let best = (1..=most).rev().map(reported).max_by(|(a, _), (b, _)| a.total_cmp(b));
     best.expect("there is a layer").1
+}
+
+/// The report of the uplink at a SINR in decibels.
+fn report_up(grid: &Grid, sinr: f64, power: &PowerLimit) -> u8 {
+    let shortage = power.shortage(sinr);
+    if shortage > 0 {
+        return grid.cqi(sinr + power.gain(sinr, power.blocks(shortage)), 1) | shortage << CQI_BITS;
+    }
+    let cqi = grid.cqi(sinr, 1);
+    let excess = if cqi == CQI { grid.excess(sinr).clamp(0.0, f64::from(CQI)) as u8 } else { 0 };
+    cqi | excess << CQI_BITS
 }
 
 impl LinkQuality {
@@ -66,11 +81,7 @@ impl LinkQuality {
         let (mut down, mut up) = (1 << CQI_BITS, 0);
         if let Some([downlink, uplink]) = sinr {
             down = report(&plan.down, downlink, self.layers);
-            let (shortage, gain) = plan.power.as_ref().map_or((0, 0.0), |power| {
-                let shortage = power.shortage(uplink);
-                (shortage, power.gain(uplink, power.blocks(shortage)))
-            });
-            up = plan.up.cqi(uplink + gain, 1) | shortage << CQI_BITS;
+            up = plan.power.as_ref().map_or_else(|| plan.up.cqi(uplink, 1), |power| report_up(&plan.up, uplink, power));
         }
         self.reports[0].take(down);
         self.reports[1].take(up);
@@ -82,13 +93,14 @@ impl LinkQuality {
         self.heard = [self.reports[0].heard(now), self.reports[1].heard(now)];
     }
 
-    /// A first transmission was acknowledged, or not. Where the scheme cannot change any more, the
-    /// correction stays: otherwise it would drift to its limit, and be wrong for as long as it took
-    /// to come back.
-    pub fn learn(&mut self, direction: Direction, is_positive: bool, plan: &Plan) {
-        let (cqi, grid) = (self.cqi(direction), plan.grid(direction));
+    /// A first transmission in this number of resource blocks was acknowledged, or not. Where the
+    /// scheme cannot change any more, the correction stays: otherwise it would drift to its limit,
+    /// and be wrong for as long as it took to come back.
+    pub fn learn(&mut self, direction: Direction, blocks: u32, is_positive: bool, plan: &Plan) {
+        let Estimate { sinr, .. } = self.estimate(direction, plan);
         if let Some(outer) = &mut self.loops[direction as usize] {
-            let efficiency = grid.corrected_efficiency(cqi, outer.offset().get());
+            let grid = plan.grid(direction);
+            let efficiency = grid.efficiency_at(sinr + plan.power_gain(direction, sinr, blocks));
             if !grid.is_limit(efficiency, is_positive) {
                 outer.record(is_positive);
             }
@@ -97,20 +109,21 @@ impl LinkQuality {
 
     /// The CQI that was heard last.
     pub const fn cqi(&self, direction: Direction) -> u8 {
-        self.heard[direction as usize] & ((1 << CQI_BITS) - 1)
+        self.heard[direction as usize] & CQI
     }
 
     /// What the base station expects to get through.
     #[inline]
     pub fn estimate(&self, direction: Direction, plan: &Plan) -> Estimate {
-        let heard = self.heard[direction as usize];
+        let (cqi, grid) = (self.cqi(direction), plan.grid(direction));
         let correction = self.loops[direction as usize].as_ref().map_or(0.0, |outer| outer.offset().get());
-        let efficiency = plan.grid(direction).corrected_efficiency(self.cqi(direction), correction);
-        let other = heard >> CQI_BITS;
+        let sinr = grid.sinr_of(cqi) + correction;
+        let other = self.heard[direction as usize] >> CQI_BITS;
         match (direction, &plan.power) {
-            (Direction::Up, Some(power)) => Estimate { blocks: power.blocks(other), ..Estimate::of(efficiency) },
-            (Direction::Up, None) => Estimate::of(efficiency),
-            (Direction::Down, _) => Estimate { layers: other.max(1), ..Estimate::of(efficiency) },
+            (Direction::Up, Some(_)) if cqi == CQI => Estimate::at(sinr + f64::from(other), grid),
+            (Direction::Up, Some(power)) => Estimate { blocks: power.blocks(other), ..Estimate::at(sinr, grid) },
+            (Direction::Up, None) => Estimate::at(sinr, grid),
+            (Direction::Down, _) => Estimate { layers: other.max(1), ..Estimate::at(sinr, grid) },
         }
     }
 }
@@ -142,16 +155,16 @@ mod tests {
         let (plan, mut quality) = measured(preset, 23.0);
         let highest = plan.down.efficiency_of(15);
         let before = quality.estimate(DOWN, &plan).efficiency;
-        (0..1000).for_each(|_| quality.learn(DOWN, true, &plan));
+        (0..1000).for_each(|_| quality.learn(DOWN, 1, true, &plan));
         assert!(before < highest, "{before}");
         assert_eq!(quality.estimate(DOWN, &plan).efficiency, highest);
         // The correction is not more than it needs: one error has an effect at once.
-        quality.learn(DOWN, false, &plan);
+        quality.learn(DOWN, 1, false, &plan);
         assert!(quality.estimate(DOWN, &plan).efficiency < 0.99 * highest);
         // At the highest CQI there is nothing to correct upwards.
         let (plan, mut quality) = measured(preset, 45.0);
-        (0..1000).for_each(|_| quality.learn(DOWN, true, &plan));
-        quality.learn(DOWN, false, &plan);
+        (0..1000).for_each(|_| quality.learn(DOWN, 1, true, &plan));
+        quality.learn(DOWN, 1, false, &plan);
         assert!(quality.estimate(DOWN, &plan).efficiency < highest);
     }
 
@@ -161,14 +174,26 @@ mod tests {
         let scheme = |quality: &LinkQuality| {
             plan.down.allocate(quality.estimate(DOWN, &plan), 10_000, 100, 14).expect("a format").scheme
         };
-        (0..20).for_each(|_| quality.learn(DOWN, false, &plan));
+        (0..20).for_each(|_| quality.learn(DOWN, 1, false, &plan));
         assert_eq!(scheme(&quality), 0);
         let lowest = quality.estimate(DOWN, &plan);
-        quality.learn(DOWN, false, &plan);
+        quality.learn(DOWN, 1, false, &plan);
         assert_eq!(quality.estimate(DOWN, &plan), lowest);
         // 3 dB of blocks without errors, not 5 dB.
-        (0..30).for_each(|_| quality.learn(DOWN, true, &plan));
+        (0..30).for_each(|_| quality.learn(DOWN, 1, true, &plan));
         assert!(scheme(&quality) > 0);
+    }
+
+    #[test]
+    fn a_report_has_how_far_the_uplink_is_above_the_highest_cqi() {
+        let preset = include_str!("../../../../presets/lte-20mhz.toml");
+        let sinr = |at: f64| {
+            let (plan, quality) = measured(preset, at);
+            quality.estimate(Direction::Up, &plan).sinr
+        };
+        for (at, most) in [(25.0, 1.0), (30.0, 1.0), (5.0, 3.0)] {
+            assert!((0.0..=most).contains(&(at - sinr(at))), "{at}: {}", sinr(at));
+        }
     }
 
     #[test]

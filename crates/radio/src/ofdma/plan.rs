@@ -222,8 +222,20 @@ impl Plan {
         bytes: u64,
         left: u32,
     ) -> Option<TransportFormat> {
-        let left = left.min(estimate.blocks);
-        self.grid(direction).allocate(estimate, bytes, left, self.symbols(direction, at))
+        let symbols = self.symbols(direction, at);
+        match (direction, &self.power) {
+            (Direction::Up, Some(power)) => power.allocate(&self.up, estimate, bytes, left, symbols),
+            _ => self.grid(direction).allocate(estimate, bytes, left, symbols),
+        }
+    }
+
+    /// What the power of the sender in this number of resource blocks adds to a SINR, in decibels.
+    #[inline]
+    pub fn power_gain(&self, direction: Direction, sinr: f64, blocks: u32) -> f64 {
+        match (direction, &self.power) {
+            (Direction::Up, Some(power)) => power.gain(sinr, blocks),
+            _ => 0.0,
+        }
     }
 
     /// The receiver's memory of a block.

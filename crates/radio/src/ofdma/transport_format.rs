@@ -1,6 +1,7 @@
 //! How a transport block is sent, and what decides on it (TS 36.213 §7.1.7,
 //! TS 38.214 §5.1.3).
 
+use super::grid::Grid;
 use crate::common::link_adaptation::Modulation;
 
 /// How a block is sent.
@@ -25,6 +26,8 @@ pub struct TransportFormat {
 pub struct Estimate {
     /// Bits a symbol on each layer.
     pub efficiency: f64,
+    /// The SINR in decibels at which they are; of the uplink that in a tenth of the band.
+    pub sinr: f64,
     /// The number of layers.
     pub layers: u8,
     /// Resource blocks at most.
@@ -32,8 +35,14 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// One layer with these bits a symbol.
+    /// One layer at a SINR in decibels.
+    #[inline]
+    pub fn at(sinr: f64, grid: &Grid) -> Self {
+        Self { sinr, ..Self::of(grid.efficiency_at(sinr)) }
+    }
+
+    /// One layer with these bits a symbol, at any SINR.
     pub const fn of(efficiency: f64) -> Self {
-        Self { efficiency, layers: 1, blocks: u32::MAX }
+        Self { efficiency, sinr: f64::INFINITY, layers: 1, blocks: u32::MAX }
     }
 }

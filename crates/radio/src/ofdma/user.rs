@@ -56,8 +56,9 @@ pub struct User {
     harq_up: harq::Uplink,
     /// Blocks that were decoded, in transit to the RLC: downlink, uplink.
     arrivals: [VecDeque<(Instant, Block)>; 2],
-    /// Feedback to first transmissions, in transit to the outer loops: whether it is positive.
-    feedback: [VecDeque<(Instant, bool)>; 2],
+    /// Feedback to first transmissions, in transit to the outer loops: their resource blocks, and
+    /// whether it is positive.
+    feedback: [VecDeque<(Instant, (u32, bool))>; 2],
     request: SchedulingRequest,
     reporting: Reporting,
     /// The base station's view of the buffer of the mobile.
@@ -306,8 +307,11 @@ impl User {
             self.knowledge.request();
         }
         for direction in Direction::BOTH {
-            while let Some(is_positive) = pop_due(&mut self.feedback[direction as usize], now) {
-                self.quality.learn(direction, is_positive, plan);
+            while let Some((blocks, is_positive)) = pop_due(&mut self.feedback[direction as usize], now) {
+                // Errors that do not follow from the SINR are no sign of it.
+                if self.bler[direction as usize].is_none() {
+                    self.quality.learn(direction, blocks, is_positive, plan);
+                }
             }
         }
     }
@@ -606,8 +610,7 @@ impl User {
         }
         if first != Some(from) && self.wanted_up(plan.first_grant) > 0 {
             let up = from.max(self.movement.served_from(Direction::Up));
-            let up = if self.request.is_awaited() { up } else { self.next_active(up) };
-            first = earliest([first, Some(up)]);
+            first = earliest([first, Some(self.next_active(up))]);
         }
         if first != Some(from) {
             let repeat = self.next_process(|carrier| carrier.next_repeat(true)).map(|at| at.max(down));
@@ -628,9 +631,12 @@ impl User {
         self.harq_down.iter().filter_map(time).min()
     }
 
-    /// The first time from `from` on in which it listens.
+    /// The first time from `from` on at which it listens: also while it waits for the answer to a
+    /// request that the base station has heard (TS 36.321 §5.7).
+    #[inline]
     fn next_active(&self, from: Instant) -> Instant {
-        self.drx.as_ref().map_or(from, |drx| drx.next_active(from))
+        let awaits_grant = self.request.is_awaited() && self.requested_at.is_none();
+        self.drx.as_ref().filter(|_| !awaits_grant).map_or(from, |drx| drx.next_active(from))
     }
 
     /// Bytes that wait for it, the base station's status report included.
@@ -645,17 +651,10 @@ impl User {
         self.up.waiting() + self.shared_up + self.down.data.status_bytes(now)
     }
 
-    /// Whether new data can be sent to it in the slot that begins at `now`.
+    /// Whether new data or a grant can be sent to it in the slot that begins at `now`.
     #[inline]
     pub fn listens(&self, now: Instant) -> bool {
-        self.drx.as_ref().is_none_or(|drx| drx.next_active(now) <= now)
-    }
-
-    /// Whether it can get a grant in the slot that begins at `now`: it also listens while it
-    /// waits for the answer to a request (TS 36.321 §5.7).
-    #[inline]
-    pub fn listens_for_grants(&self, now: Instant) -> bool {
-        self.request.is_awaited() || self.listens(now)
+        self.next_active(now) <= now
     }
 
     /// Whether voice waits for it, or waits for a grant.

@@ -82,7 +82,7 @@ impl User {
         let slots = narrowband.uplink(slot, self.mode);
         let left = narrowband.left_up(&slots);
         let after = occupancy.after_request_in(slots.control);
-        let waits = after.is_some_and(|after| self.listens_for_grants(plan.start(after)));
+        let waits = after.is_some_and(|after| self.listens(plan.start(after)));
         (left > 0 && !waits && occupancy.fits_up(&slots)).then_some((slots, left))
     }
 

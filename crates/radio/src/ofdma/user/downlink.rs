@@ -68,6 +68,7 @@ impl User {
         let pdus = sent.block.count();
         let times = plan.downlink_times(now, self.mode);
         let duration = times.received.since(now);
+        let blocks = sent.format.blocks;
         self.report_block((now, duration), direction, &sent.format, (pdus, !is_first, errored), cx);
         let is_positive = !errored || (!is_missed && self.control.chance(plan.nack_to_ack));
         let again = if !errored {
@@ -83,17 +84,14 @@ impl User {
         self.report_harq(now, direction, cx);
         self.will_send(now, times.feedback, plan);
         if is_first && !is_missed {
-            self.feedback[direction as usize].push_back((times.heard, is_positive));
+            self.feedback[direction as usize].push_back((times.heard, (blocks, is_positive)));
         }
     }
 
     /// Whether the receiver cannot decode a transmission of a block.
     pub(super) fn is_errored(&mut self, now: Instant, direction: Direction, sent: &mut Sent, plan: &Plan) -> bool {
         let index = direction as usize;
-        let mut sinr = self.sinr[index];
-        if let (Direction::Up, Some(power)) = (direction, &plan.power) {
-            sinr += power.gain(sinr, sent.format.blocks);
-        }
+        let sinr = self.sinr[index] + plan.power_gain(direction, self.sinr[index], sent.format.blocks);
         let bler = plan.block_errors(direction, now, sent, sinr, self.bler[index]);
         self.errors[index].chance(bler)
     }

@@ -91,7 +91,8 @@ impl User {
 
     /// The DRX states up to `now`, if it was not active since the last activity.
     pub(super) fn report_drx(&mut self, now: Instant, cx: &mut Context<'_>) {
-        if !cx.wants(Classes::STATE) {
+        // It listens until its request is answered.
+        if !cx.wants(Classes::STATE) || self.request.is_awaited() {
             return;
         }
         let tracks = &mut self.tracks;

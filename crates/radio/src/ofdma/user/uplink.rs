@@ -31,8 +31,9 @@ impl User {
         self.has_changed = true;
         self.knowledge.granted(at, (format.bits / 8).into());
         if !self.control.chance(plan.dtx_missed) {
-            self.request.granted();
+            // It has listened since the request.
             self.active(now, cx);
+            self.request.granted();
             self.harq_up.plan(at, Planned::New(format));
             self.will_send(now, at, plan);
         }
@@ -61,7 +62,9 @@ impl User {
             return;
         }
         let granted = grant_at.unwrap_or(now);
-        if !self.listens(granted)
+        // What was reported gets grants of its own size.
+        if self.wanted_up(0) > 0
+            || !self.listens(granted)
             || !self.can_receive(granted, plan)
             || self.harq_up.is_planned(at)
             || !self.has_process_up(granted, plan)
@@ -132,7 +135,8 @@ impl User {
         let UplinkTimes { received, next_grant } = plan.uplink_times(now, self.mode);
         self.report_block((now, received.since(now)), direction, &sent.format, (pdus, !is_first, errored), cx);
         if is_first {
-            self.feedback[direction as usize].push_back((received + plan.processing, !errored));
+            let heard = received + plan.processing;
+            self.feedback[direction as usize].push_back((heard, (sent.format.blocks, !errored)));
         }
         if !errored {
             if let Some(BufferStatus { at, bytes, has_voice }) = sent.block.buffer_status {
