@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::delay::{Delay, DistributionError};
 use crate::loss::{Loss, LossError};
 use crate::policer::{Policer, PolicerError};
-use crate::queue::{Queue, QueueError};
+use crate::queue::{Discipline, Queue, QueueError};
 use crate::recorded::{Recording, RecordingError};
 
 /// One direction of a link: policer, queue, transmitter, loss, delay, in this order. A packet that
@@ -45,8 +45,9 @@ pub struct Config {
     /// What a policer drops on entry, before the queue. By default it drops nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policer: Option<Policer>,
-    /// The queue; needs `rate` or `recorded`. By default 1,000 packets, as the transmit queue of an
-    /// Ethernet interface in Linux; `{}` is a queue without a limit.
+    /// The queue. By default 1,000 packets, as the transmit queue of an Ethernet interface in Linux;
+    /// `{}` is a queue without a limit. A discipline needs `rate` or `recorded`; without them
+    /// packets wait only in an outage, or when a change sets a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Which packets are lost.
@@ -57,7 +58,7 @@ pub struct Config {
 
 /// Limit of a queue that is not configured: the default `txqueuelen` of an Ethernet interface in
 /// Linux (`ether_setup`). The memory of an overloaded link is thus bounded.
-const DEFAULT_PACKETS: u32 = 1_000;
+pub(crate) const DEFAULT_PACKETS: u32 = 1_000;
 
 /// An invalid configuration.
 #[derive(Debug, thiserror::Error)]
@@ -123,8 +124,12 @@ impl Config {
         self.policer.as_ref().map_or(Ok(()), Policer::check)?;
         if self.rate.is_some() || recording.is_some() {
             config.queue.get_or_insert_with(|| Queue::of_packets(DEFAULT_PACKETS)).check()?;
-        } else if self.queue.is_some() {
-            return Err(ConfigError::QueueWithoutRate);
+        } else if let Some(queue) = &self.queue {
+            // Its limit acts where the link gets a rate later, or stops.
+            if queue.discipline != Discipline::DropTail {
+                return Err(ConfigError::QueueWithoutRate);
+            }
+            queue.check()?;
         }
         self.loss.check()?;
         self.delay.distribution.check()?;

@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 
 use airpath_core::{Context, DropCause, Instant, Packet, PacketCounters, PacketStep, Seed, Span};
 
-use crate::config::{Config, ConfigError, Plan};
+use crate::config::{Config, ConfigError, DEFAULT_PACKETS, Plan};
 use crate::delay::DelayLine;
 use crate::loss::{Loss, LossProcess};
 use crate::policer::TokenBucket;
+use crate::queue::Queue;
 use crate::queue::drop_tail::{DropTail, Entry};
 use crate::queue::{Limits, Managed};
 use crate::transmitter::Transmitter;
@@ -102,7 +103,7 @@ impl Pipe {
 
     fn from_plan(plan: &Plan, seed: Seed, name: &str) -> Self {
         let config = &plan.config;
-        let queue = config.queue.clone().unwrap_or_default();
+        let queue = config.queue.clone().unwrap_or_else(|| Queue::of_packets(DEFAULT_PACKETS));
         let managed = Managed::new(&queue, Span::ZERO, config.rate, seed.stream(&format!("{name}/queue")));
         let is_lossy = config.loss != Loss::default();
         let has_transmitter = config.rate.is_some() || plan.recording.is_some();

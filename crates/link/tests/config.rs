@@ -148,7 +148,7 @@ fn invalid_values_are_rejected_when_read() {
 fn contradictory_settings_are_rejected_by_prepare() {
     for (text, field, message) in [
         ("rate = \"1 Mbit/s\"\nrecorded = \"a.down\"", "recorded", "not both"),
-        ("queue = { packets = 5 }", "queue", "infinitely fast"),
+        ("queue = { discipline = \"codel\" }", "queue", "infinitely fast"),
         ("policer = { rate = \"1 Mbit/s\", burst = \"1499 B\" }", "policer", "use at least 1.5 kB"),
         ("recorded = \"no/such/file.down\"", "recorded", "no/such/file.down: "),
     ] {
