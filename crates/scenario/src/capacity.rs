@@ -1,6 +1,8 @@
 //! The rate of a bearer, and the window that keeps it busy, measured on bearers of their own in
 //! virtual time.
 
+use std::collections::BTreeMap;
+
 use airpath_core::{
     Bitrate, Bytes, ComponentId, Context, Direction, Dropped, Ecn, FlowId, Instant, Packet, Slot, Span, UserId,
 };
@@ -64,14 +66,14 @@ struct Trial {
     /// Packets in both directions.
     packets: u64,
     dropped: Vec<Dropped>,
-    /// Data packets sent.
+    /// Data packets sent, without those that were dropped: these are sent again.
     sent: u64,
-    /// Data packets that have arrived or were lost.
-    ended: u64,
-    /// The value of `ended` that the sender has received.
+    /// Data packets that have arrived.
+    arrived: u64,
+    /// The value of `arrived` that the sender has received.
     acknowledged: u64,
-    /// Acknowledgements in flight: identifier, and `ended` when it was sent.
-    acknowledgements: Vec<(u64, u64)>,
+    /// Acknowledgements in flight by identifier: `arrived` when it was sent.
+    acknowledgements: BTreeMap<u64, u64>,
     arrivals: Vec<Instant>,
 }
 
@@ -84,9 +86,9 @@ impl Trial {
             packets: 0,
             dropped: Vec::new(),
             sent: 0,
-            ended: 0,
+            arrived: 0,
             acknowledged: 0,
-            acknowledgements: Vec::new(),
+            acknowledgements: BTreeMap::new(),
             arrivals: Vec::new(),
         }
     }
@@ -95,9 +97,15 @@ impl Trial {
     fn rate(mut self) -> f64 {
         let end = Instant::ZERO + MEASURED;
         while self.arrivals.len() < MOST_PACKETS {
-            while self.sent < self.acknowledged + self.window && self.send(Direction::Down, FULL) {
+            // A queue is full from the first drop to the next arrival: also one that takes a packet
+            // and drops another, which a discipline does.
+            while self.sent < self.acknowledged + self.window && self.dropped.is_empty() {
+                if !self.send(Direction::Down, FULL) {
+                    break;
+                }
                 self.sent += 1;
             }
+            self.forget_dropped();
             let Some(next) = self.bearer.next_wakeup().filter(|next| *next <= end) else { break };
             self.now = next.max(self.now);
             self.receive();
@@ -117,7 +125,11 @@ impl Trial {
         };
         self.packets += 1;
         let mut cx = Context::new(None, &mut self.dropped, ComponentId::default());
-        self.bearer.push(self.now, direction, packet, &mut cx) == Admission::Queued
+        let is_queued = self.bearer.push(self.now, direction, packet, &mut cx) == Admission::Queued;
+        if !is_queued {
+            self.dropped.retain(|dropped| dropped.packet.id != packet.id);
+        }
+        is_queued
     }
 
     /// Takes what has left the bearer.
@@ -126,31 +138,37 @@ impl Trial {
             let mut cx = Context::new(None, &mut self.dropped, ComponentId::default());
             let Some((direction, departure)) = self.bearer.pop(self.now, &mut cx) else { break };
             match direction {
-                Direction::Down => {
-                    self.arrivals.push(self.now);
-                    self.end_data();
-                }
+                Direction::Down => self.arrive(),
                 Direction::Up => {
-                    let of_packet = |(id, _): &(u64, u64)| *id == departure.packet.id;
-                    if let Some(at) = self.acknowledgements.iter().position(of_packet) {
-                        let (_, ended) = self.acknowledgements.swap_remove(at);
-                        self.acknowledged = self.acknowledged.max(ended);
+                    if let Some(arrived) = self.acknowledgements.remove(&departure.packet.id) {
+                        self.acknowledged = self.acknowledged.max(arrived);
                     }
                 }
             }
         }
-        let lost = self.dropped.drain(..).filter(|dropped| dropped.packet.size == FULL).count();
-        for _ in 0..lost {
-            self.end_data();
+        self.forget_dropped();
+    }
+
+    /// A data packet arrives; the receiver acknowledges every second one.
+    fn arrive(&mut self) {
+        self.arrivals.push(self.now);
+        self.arrived += 1;
+        if self.arrived.is_multiple_of(ACKNOWLEDGED) {
+            let id = self.packets;
+            if self.send(Direction::Up, ACKNOWLEDGEMENT) {
+                self.acknowledgements.insert(id, self.arrived);
+            }
         }
     }
 
-    /// A data packet has arrived or was lost; the receiver acknowledges every second one.
-    fn end_data(&mut self) {
-        self.ended += 1;
-        if self.ended.is_multiple_of(ACKNOWLEDGED) {
-            self.acknowledgements.push((self.packets, self.ended));
-            self.send(Direction::Up, ACKNOWLEDGEMENT);
+    /// Takes back what was dropped inside.
+    fn forget_dropped(&mut self) {
+        for Dropped { packet, .. } in self.dropped.drain(..) {
+            if packet.size == FULL {
+                self.sent -= 1;
+            } else {
+                self.acknowledgements.remove(&packet.id);
+            }
         }
     }
 }
