@@ -1,7 +1,7 @@
 //! What all mobiles of a carrier have in common: the blocks that each coverage level can have, and
 //! the resources of the carrier that are taken.
 
-use airpath_core::{Decibel, Instant, Probability, Span};
+use airpath_core::{Decibel, Direction, Instant, Probability, Span};
 
 use super::calendar::Calendar;
 use super::config::{Config, Operation, ReleaseAssistance};
@@ -88,14 +88,35 @@ pub struct Plan {
     down: Calendar,
     /// The tones of NPUSCH.
     up: Vec<Calendar>,
+    /// By [`shape`], a time before which no transfer of this shape can begin: nothing that is taken
+    /// is given back, so a search need not look there again.
+    busy_until: Vec<Instant>,
+    now: Instant,
 }
+
+/// The place of a shape of transfers: its coverage level, its direction, acknowledged or not, and
+/// its subframes or resource units.
+const fn shape(level: usize, direction: Direction, is_acknowledged: bool, units: u32) -> usize {
+    let kind = match (direction, is_acknowledged) {
+        (Direction::Up, _) => 0,
+        (Direction::Down, false) => 1,
+        (Direction::Down, true) => 2,
+    };
+    (level * 3 + kind) * UNITS + units as usize
+}
+
+/// More than the subframes or resource units of a block (TS 36.213 Tables 16.4.1.3-1, 16.5.1.1-2).
+const UNITS: usize = 16;
 
 impl Plan {
     /// A carrier that is free. The parameters were checked.
     pub fn new(config: &Config) -> Self {
         let decoder = Decoder { coding: Coding::Turbo, gap: config.harq.gap };
-        let levels = (0..config.coverage.lowest.len()).map(|index| Level::new(config, index, &decoder)).collect();
+        let levels: Vec<_> =
+            (0..config.coverage.lowest.len()).map(|index| Level::new(config, index, &decoder)).collect();
         Self {
+            busy_until: vec![Instant::ZERO; shape(levels.len(), Direction::Up, false, 0)],
+            now: Instant::ZERO,
             levels,
             decoder,
             processing: config.carrier.processing,
@@ -142,6 +163,19 @@ impl Plan {
         self.decoder.required(&format.block(), errors).get()
     }
 
+    /// Where the search for resources of a shape begins that can begin at `from` at the earliest.
+    fn search_from(&self, from: Instant, shape: usize) -> Instant {
+        from.round_up_to(SUBFRAME).max(self.busy_until[shape])
+    }
+
+    /// A search for a shape from `from` on has found the time `at`.
+    fn found(&mut self, from: Instant, shape: usize, at: Instant) {
+        let busy_until = &mut self.busy_until[shape];
+        if from.round_up_to(SUBFRAME) <= (*busy_until).max(self.now.round_up_to(SUBFRAME)) {
+            *busy_until = at;
+        }
+    }
+
     /// Takes the resources of a downlink transfer whose NPDCCH is sent at `from` at the earliest,
     /// with an acknowledgement or without.
     pub fn reserve_down(
@@ -151,11 +185,12 @@ impl Plan {
         format: &Format,
         is_acknowledged: bool,
     ) -> timeline::DownlinkTimes {
+        let shape = shape(level, Direction::Down, is_acknowledged, format.units);
         let level = &self.levels[level];
         let long = level.control_repetitions >= LONG_SEARCH_SPACE;
         let delays = choices(if long { Choice::DownlinkDelayOfLongSearchSpace } else { Choice::DownlinkDelay });
         let control = SUBFRAME * level.control_repetitions;
-        let mut at = from.round_up_to(SUBFRAME);
+        let mut at = self.search_from(from, shape);
         loop {
             at = self.down.first_free(at, control);
             for delay in delays {
@@ -174,6 +209,7 @@ impl Plan {
                 if !is_acknowledged {
                     self.down.take(at, at + control);
                     self.down.take(times.data_start, times.data_end);
+                    self.found(from, shape, at);
                     return times;
                 }
                 for acknowledgement_delay in choices(Choice::AcknowledgementDelay) {
@@ -184,6 +220,7 @@ impl Plan {
                         tone.take(start, end);
                         self.down.take(at, at + control);
                         self.down.take(times.data_start, times.data_end);
+                        self.found(from, shape, at);
                         return times;
                     }
                 }
@@ -194,10 +231,11 @@ impl Plan {
 
     /// Takes the resources of an uplink transfer whose NPDCCH is sent at `from` at the earliest.
     pub fn reserve_up(&mut self, from: Instant, level: usize, format: &Format) -> timeline::UplinkTimes {
+        let shape = shape(level, Direction::Up, true, format.units);
         let level = &self.levels[level];
         let control = SUBFRAME * level.control_repetitions;
         let width = width(level.tones);
-        let mut at = from.round_up_to(SUBFRAME);
+        let mut at = self.search_from(from, shape);
         loop {
             at = self.down.first_free(at, control);
             for delay in choices(Choice::UplinkDelay) {
@@ -214,6 +252,7 @@ impl Plan {
                 if let Some(tones) = self.up.chunks_mut(width).find(|tones| is_free(tones)) {
                     tones.iter_mut().for_each(|tone| tone.take(times.data_start, times.data_end));
                     self.down.take(at, at + control);
+                    self.found(from, shape, at);
                     return times;
                 }
             }
@@ -223,6 +262,7 @@ impl Plan {
 
     /// Forgets what was taken before `now`.
     pub fn forget_before(&mut self, now: Instant) {
+        self.now = now;
         self.down.forget_before(now);
         self.up.iter_mut().for_each(|tone| tone.forget_before(now));
     }
