@@ -228,11 +228,14 @@ impl Algorithm {
             Algorithm::Ledbat,
             Algorithm::Prague,
         ];
+        // LEDBAT++ has its own growth.
+        const GROWTH: &[Algorithm] =
+            &[Algorithm::NewReno, Algorithm::Cubic, Algorithm::Westwood, Algorithm::Vegas, Algorithm::Prague];
         const CUBIC: &[Algorithm] = &[Algorithm::Cubic];
         [
             ("fixed_window", &[Self::Fixed]),
-            ("counting", WINDOW),
-            ("slow_start_limit", WINDOW),
+            ("counting", GROWTH),
+            ("slow_start_limit", GROWTH),
             ("halving", WINDOW),
             ("halve_to_whole_segments", WINDOW),
             ("least_window", NEW_RENO),
