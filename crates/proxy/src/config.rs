@@ -132,9 +132,14 @@ pub struct Ends {
     pub mobile: Arc<airpath_tcp::Config>,
 }
 
+/// The largest send buffer of Linux by default (`net.ipv4.tcp_wmem`).
 const fn buffer() -> Bytes {
-    Bytes::new(256_000)
+    Bytes::new(4_194_304)
 }
+
+/// The window that a sender is offered first. It grows towards [`Config::buffer`] as the other end
+/// takes what is stored.
+const FIRST_WINDOW: Bytes = Bytes::new(256_000);
 
 const fn profile() -> Profile {
     Profile::Linux6
@@ -187,13 +192,13 @@ impl Config {
         Ends { server: self.server_end(ecn), mobile: self.mobile_end(ecn) }
     }
 
-    /// The settings of the ends towards the servers: those of the profile. The buffer is constant,
-    /// and small writes are not delayed: the sender has decided on the segments.
+    /// The settings of the ends towards the servers: those of the profile. Small writes are not delayed: the sender has decided on the segments.
     fn server_end(&self, ecn: bool) -> Arc<airpath_tcp::Config> {
         let mut config = self.profile.config();
         config.ecn = ecn;
         config.nagle = Nagle::Off;
-        config.receive_buffer = ReceiveBuffer { initial: self.buffer, maximum: self.buffer, ..config.receive_buffer };
+        let initial = FIRST_WINDOW.min(self.buffer);
+        config.receive_buffer = ReceiveBuffer { initial, maximum: self.buffer, ..config.receive_buffer };
         Arc::new(config)
     }
 

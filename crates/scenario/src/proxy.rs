@@ -89,7 +89,7 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
         return wrong("upload_budget", "this must be at least 3 kB", "remove it for no limit");
     }
     if config.buffer < LEAST_BUFFER {
-        return wrong("buffer", "this must be at least 3 kB", "the default is 256 kB; at least twice the budget");
+        return wrong("buffer", "this must be at least 3 kB", "the default is 4194304 B; at least twice the budget");
     }
     if !config.profile.config().handshake {
         return wrong("profile", "this profile opens connections without a handshake", "the default is `linux-6`");

@@ -141,3 +141,22 @@ fn errors_name_the_line_and_the_key() {
     ];
     assert_errors(GOOD, &cases);
 }
+
+#[test]
+fn the_budget_of_a_bearer_does_not_depend_on_its_queue_discipline() {
+    let budget = |queue: &str| {
+        let text = format!(
+            "format = 1\n[proxy]\nbudget = \"bearer\"\n[bearer]\npreset = \"wired\"\nuplink = {{ rate = \"10 Mbit/s\", \
+             delay = \"20 ms\", queue = {{ {queue} }} }}\ndownlink = {{ rate = \"2 Mbit/s\", delay = \"20 ms\", queue = {{ \
+             {queue} }} }}\n"
+        );
+        let proxy = read(&text).expect("sound").proxy.expect("a proxy");
+        let BudgetSource::Fixed(bytes) = proxy.budget else { panic!("it was measured: {:?}", proxy.budget) };
+        bytes
+    };
+    let expected = budget("packets = 100");
+    for discipline in ["codel", "fq-codel", "pie", "dualpi2", "cake"] {
+        let limit = if discipline == "cake" { "bytes = \"150 kB\"" } else { "packets = 100" };
+        assert_eq!(budget(&format!("discipline = \"{discipline}\", {limit}")), expected, "{discipline}");
+    }
+}
