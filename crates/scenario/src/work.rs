@@ -299,6 +299,19 @@ struct TransactionSettings {
     connections: Connections,
 }
 
+/// Most bytes of data in an IPv4 packet with its header and that of ICMP or UDP (RFC 791 §3.1).
+const MOST_DATA: u32 = 65_535 - datagrams::HEADERS;
+
+/// Checks the `size` of a table.
+fn fits_in_packet(size: u32, node: &Node, at: &str) -> Result<(), ScenarioError> {
+    if size <= MOST_DATA {
+        return Ok(());
+    }
+    let origin = node.get("size").map_or_else(|| node.origin(), Node::origin).clone();
+    let message = format!("an IPv4 packet has at most {MOST_DATA} bytes of data after its headers");
+    Err(ScenarioError::new(message, origin, join(at, "size")).help("1472 fill an Ethernet packet"))
+}
+
 fn hundred_bytes() -> Bytes {
     Bytes::new(100)
 }
@@ -424,6 +437,7 @@ impl FlowGroup {
             Kind::Ping => {
                 let settings: PingSettings = node.read(at)?;
                 let PingSettings { direction, size, interval, requests: count, timeout, phase } = settings;
+                fits_in_packet(size, &node, at)?;
                 if count > 0 && interval.is_zero() {
                     let origin = node.get("interval").map_or(&origin, Node::origin).clone();
                     return Err(ScenarioError::new("the interval must be above zero", origin, join(at, "interval")));
@@ -432,6 +446,7 @@ impl FlowGroup {
             }
             Kind::Datagrams => {
                 let settings: DatagramSettings = node.read(at)?;
+                fits_in_packet(settings.size, &node, at)?;
                 let rate = settings.mean_rate().map_err(|(key, message)| {
                     let origin = node.get(key).map_or(&origin, Node::origin).clone();
                     ScenarioError::new(message, origin, join(at, key))

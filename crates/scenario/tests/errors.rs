@@ -65,6 +65,8 @@ fn a_stream_of_datagrams_is_bounded() {
     assert!(text.contains("flow.0.spacing") && text.contains("10 us for each datagram"), "{text}");
     let text = stream("duration = \"3 h\"\nspacing = { from = \"10 us\", to = \"10 us\" }");
     assert!(text.contains("flow.0.duration") && text.contains("1,000,000,000 datagrams"), "{text}");
+    let text = stream("duration = \"3 h\"\nrate = \"1 Mbit/s\"\nsize = 65508");
+    assert!(text.contains("flow.0.size: an IPv4 packet has at most 65507 bytes of data"), "{text}");
     let text = stream("duration = \"3 h\"\nrate = \"1 Gbit/s\"\nsize = 72");
     assert!(text.contains("flow.0.duration") && text.contains("1,000,000,000 datagrams"), "{text}");
 }
