@@ -32,6 +32,8 @@ Flow = dict[str, Any]
 
 _MOST_ROWS = 50
 """Most rows of a table."""
+_MOST_LINES = 10
+"""Most lines with further figures below it."""
 _FEWEST_IN_DISTRIBUTION = 10
 """Fewest flows, over all repetitions, whose percentiles are printed."""
 _MOST_NAMES = 3
@@ -72,8 +74,11 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         _print_table(console, head, [_delay_row(group) for group in delays[:_MOST_ROWS]])
         _print_all(console, delays, "delay_mean_s", "mean delay")
         console.print(DELAY_CLOCK, style="dim")
-        for line in filter(None, map(_beyond_delay, delays)):
+        lines = list(filter(None, map(_beyond_delay, delays)))
+        for line in lines[:_MOST_LINES]:
             console.print(line, style="dim")
+        if len(lines) > _MOST_LINES:
+            console.print(f"and {len(lines) - _MOST_LINES:,} more such lines; --format csv prints all figures", style="dim")
         if any("gaps" in group[0] for group in delays):
             console.print(_PERIODS, style="dim")
     _print_videos(console, groups)
