@@ -45,9 +45,9 @@ pub struct Config {
     /// What a policer drops on entry, before the queue. By default it drops nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policer: Option<Policer>,
-    /// The queue. By default 1,000 packets, as the transmit queue of an Ethernet interface in Linux;
-    /// `{}` is a queue without a limit. A discipline needs `rate` or `recorded`; without them
-    /// packets wait only in an outage, or when a change sets a rate.
+    /// The queue. By default 1,000 packets, as the transmit queue of an Ethernet interface in
+    /// Linux; `{}` is a queue without a limit. A discipline needs `rate` or `recorded`; without
+    /// them packets wait only in an outage, or when a change sets a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Which packets are lost.

@@ -192,7 +192,8 @@ impl Config {
         Ends { server: self.server_end(ecn), mobile: self.mobile_end(ecn) }
     }
 
-    /// The settings of the ends towards the servers: those of the profile. Small writes are not delayed: the sender has decided on the segments.
+    /// The settings of the ends towards the servers: those of the profile. Small writes are not
+    /// delayed: the sender has decided on the segments.
     fn server_end(&self, ecn: bool) -> Arc<airpath_tcp::Config> {
         let mut config = self.profile.config();
         config.ecn = ecn;
