@@ -200,6 +200,12 @@ impl Grid {
         }
     }
 
+    /// One layer at a SINR in decibels.
+    #[inline]
+    pub fn estimate(&self, sinr: f64) -> Estimate {
+        Estimate { sinr, ..Estimate::of(self.efficiency_at(sinr)) }
+    }
+
     /// Whether more bits a symbol, or fewer, would not change the scheme: they are those of the
     /// highest CQI, or at most those of I_MCS 0.
     #[inline]

@@ -120,10 +120,10 @@ impl LinkQuality {
         let sinr = grid.sinr_of(cqi) + correction;
         let other = self.heard[direction as usize] >> CQI_BITS;
         match (direction, &plan.power) {
-            (Direction::Up, Some(_)) if cqi == CQI => Estimate::at(sinr + f64::from(other), grid),
-            (Direction::Up, Some(power)) => Estimate { blocks: power.blocks(other), ..Estimate::at(sinr, grid) },
-            (Direction::Up, None) => Estimate::at(sinr, grid),
-            (Direction::Down, _) => Estimate { layers: other.max(1), ..Estimate::at(sinr, grid) },
+            (Direction::Up, Some(_)) if cqi == CQI => grid.estimate(sinr + f64::from(other)),
+            (Direction::Up, Some(power)) => Estimate { blocks: power.blocks(other), ..grid.estimate(sinr) },
+            (Direction::Up, None) => grid.estimate(sinr),
+            (Direction::Down, _) => Estimate { layers: other.max(1), ..grid.estimate(sinr) },
         }
     }
 }

@@ -180,13 +180,13 @@ mod tests {
         let limit = PowerLimit::new(&lte.up, &lte.decoder, 4);
         let share = f64::from(lte.up.total) * SHARE;
         for blocks in [20, 50, lte.up.total] {
-            let expected = 10.0 * (share / f64::from(blocks)).log10();
+            let expected = decibels(share / f64::from(blocks));
             for sinr in [limit.lowest, 10.0, 30.0] {
                 assert!((limit.gain(sinr, blocks) - expected).abs() < 1e-9, "{blocks}");
             }
         }
         let bits = |sinr: f64, bytes, left| {
-            let estimate = Estimate::at(sinr, &lte.up);
+            let estimate = lte.up.estimate(sinr);
             let format = limit.allocate(&lte.up, estimate, bytes, left, 14).expect("a format");
             (format.blocks, format.bits)
         };
@@ -200,7 +200,7 @@ mod tests {
         // Near the lowest scheme more blocks carry nothing more.
         assert_eq!(bits(limit.required, 1 << 20, total), bits(limit.required, 1 << 20, limit.share));
         // A SINR so high that the scheme is the highest in all blocks.
-        let highest = lte.up.allocate(Estimate::at(99.0, &lte.up), 1 << 20, total, 14).expect("a format");
+        let highest = lte.up.allocate(lte.up.estimate(99.0), 1 << 20, total, 14).expect("a format");
         assert_eq!(bits(60.0, 1 << 20, total), (highest.blocks, highest.bits));
         // Few bytes take few blocks.
         for bytes in [10, 100, 500, 1000] {

@@ -1,7 +1,6 @@
 //! How a transport block is sent, and what decides on it (TS 36.213 §7.1.7,
 //! TS 38.214 §5.1.3).
 
-use super::grid::Grid;
 use crate::common::link_adaptation::Modulation;
 
 /// How a block is sent.
@@ -35,12 +34,6 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// One layer at a SINR in decibels.
-    #[inline]
-    pub fn at(sinr: f64, grid: &Grid) -> Self {
-        Self { sinr, ..Self::of(grid.efficiency_at(sinr)) }
-    }
-
     /// One layer with these bits a symbol, at any SINR.
     pub const fn of(efficiency: f64) -> Self {
         Self { efficiency, sinr: f64::INFINITY, layers: 1, blocks: u32::MAX }
