@@ -29,8 +29,9 @@ FAILING = {
     "lte-nr-checks": ["comb-falls-with-first-grant", "rate-rises-with-cqi"],
     "proposals": [],
     "transports-on-cellular": [
+        "quic-is-slower-for-short-files",
+        "the-proxy-costs-rate-from-hsdpa",
         "the-proxy-empties-queues",
-        "vegas-starves-in-fading-and-nr",
         "videos-stall-behind-cubic",
     ],
     "umts-live": [
