@@ -194,3 +194,104 @@ def test_qlog_of_the_command_and_its_errors(
     done = airpath_command("export", silent.path, "--format", "qlog", "-o", tmp_path / "none.qlog")
     assert (done.code, "has no connections" in done.err) == (2, True)
     assert not (tmp_path / "none.qlog").exists()
+
+
+def _numbers(events: list[dict[str, Any]], step: str) -> list[int]:
+    return [event["data"]["header"]["packet_number"] for event in events if event["name"] == f"transport:packet_{step}"]
+
+
+def _offsets(events: list[dict[str, Any]]) -> list[int]:
+    sent = [event["data"] for event in events if event["name"] == "transport:packet_sent"]
+    return [frame["offset"] for data in sent for frame in data.get("frames", []) if frame["frame_type"] == "stream"]
+
+
+LOSSY = """
+format = 1
+name = "lossy"
+duration = "60 s"
+[bearer]
+preset = "wired"
+downlink.loss = 0.03
+[[flow]]
+kind = "download"
+bytes = "200 kB"
+"""
+
+
+@pytest.mark.parametrize("kind", ["snoop", "w-tcp", "eln", "m-tcp"])
+def test_qlog_numbers_the_packets_that_a_middlebox_creates(kind: str, tmp_path: Path) -> None:
+    freeze = {"middlebox.freeze_after": "500 ms"} if kind == "m-tcp" else {}
+    result = airpath.run(LOSSY, set={"middlebox.kind": kind, **freeze}, out=tmp_path / "run")
+    created = result.packets.filter(step="created")
+    assert created.height
+    server, mobile = (
+        trace["events"] for trace in json.loads(export.qlog(result, tmp_path / "q").read_text())["traces"]
+    )
+    sent = _numbers(server, "sent")
+    assert sent == list(range(len(sent)))
+    assert set(_numbers(mobile, "received")) <= set(sent), "a copy has the number of its original"
+    answers = _numbers(server, "received")
+    assert len(answers) == len(set(answers)) == result.packets.filter(component="server", step="received").height
+    own = set(_numbers(mobile, "sent"))
+    assert bool(set(answers) - own) == ("up" in set(created["direction"])), "acknowledgements of the middlebox"
+
+
+def test_qlog_has_both_connections_of_a_proxy(tmp_path: Path) -> None:
+    result = airpath.run("umts-r99-384", set={"proxy.budget": "adaptive"}, out=tmp_path / "run")
+    traces = {
+        trace["title"].partition(", ")[2]: trace
+        for trace in json.loads(export.qlog(result, tmp_path / "q").read_text())["traces"]
+    }
+    assert set(traces) == {"server", "proxy towards server", "proxy towards mobile", "mobile"}
+    # words: allow vantage (key of qlog)
+    kinds = [traces[f"proxy towards {end}"]["vantage_point"]["type"] for end in ("server", "mobile")]
+    assert kinds == ["client", "server"]
+    for one, other in (("server", "proxy towards server"), ("mobile", "proxy towards mobile")):
+        for end, peer in ((one, other), (other, one)):
+            assert _numbers(traces[end]["events"], "sent") == sorted(_numbers(traces[peer]["events"], "received"))
+            assert any(event["name"] == "recovery:metrics_updated" for event in traces[end]["events"])
+    assert _offsets(traces["server"]["events"]) == _offsets(traces["proxy towards mobile"]["events"])
+
+
+@pytest.mark.parametrize("transport", ["tcp", "quic-quinn"])
+def test_qlog_splits_a_flow_into_its_connections(transport: str, tmp_path: Path) -> None:
+    text = f"""
+format = 1
+name = "each"
+duration = "60 s"
+bearer.preset = "umts-r99-384"
+[[flow]]
+kind = "transactions"
+connections = "each"
+transactions = 3
+request = "300 B"
+response = "4 kB"
+{f'transport = "{transport}"' if transport != "tcp" else ""}
+"""
+    result = airpath.run(text, out=tmp_path / "run")
+    traces = json.loads(export.qlog(result, tmp_path / "q").read_text())["traces"]
+    names = ["transactions", "transactions, connection 1", "transactions, connection 2"]
+    assert [trace["title"] for trace in traces] == [f"{name}, {end}" for name in names for end in ("server", "mobile")]
+    assert len({trace["common_fields"]["group_id"] for trace in traces}) == 3
+    for trace in traces:
+        assert _numbers(trace["events"], "sent")[0] == 0
+        assert any(event["name"] == "recovery:metrics_updated" for event in trace["events"])
+        if transport == "tcp":
+            offsets = _offsets(trace["events"])
+            assert offsets == sorted(set(offsets)), "each byte once"
+    total = sum(len(_numbers(trace["events"], "sent")) for trace in traces)
+    assert total == result.packets.filter(step="sent").height
+    opened = [trace["events"][0]["time"] for trace in traces if trace["title"].endswith("mobile")]
+    ended = result.app.filter(step="arrived")["time"] / 1e6
+    assert opened == [0, *ended[:2]], "at the end of the transaction before"
+
+
+def test_qlog_has_the_losses_that_a_sender_of_tcp_repaired(tmp_path: Path) -> None:
+    result = airpath.run(LOSSY, out=tmp_path / "run")
+    server = json.loads(export.qlog(result, tmp_path / "q").read_text())["traces"][0]["events"]
+    lost = [event["data"]["header"]["packet_number"] for event in server if event["name"] == "recovery:packet_lost"]
+    dropped = result.packets.filter(step="dropped")["packet"]
+    sent = result.packets.filter(component="server", step="sent")["packet"].to_list()
+    # A tail loss probe repeats bytes that its sender does not consider lost.
+    assert lost and {sent[number] for number in lost} <= set(dropped)
+    assert len(dropped) - len(lost) <= result.tcp.filter(trigger="tail-probe").height

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from airpath.export.connections import OPPOSITE, End, connections
 from airpath.files import replacing
 from airpath.plot.selection import median_repetition
 from airpath.result import Result
@@ -39,6 +40,9 @@ _STATES = {
 }
 """Triggers of the table `tcp` that change the congestion state, and the new state."""
 _TRIGGERS = {"timeout": "persistent_congestion", "congestion-experienced": "ECN"}
+_PROBES = {"tail-probe", "window-probe"}
+_REPEATS = {*_PROBES, "timeout"}
+"""Triggers of the table `tcp` at which a sender repeats bytes."""
 _UDP_OVER_IP = 28
 """Bytes of the headers of IPv4 and UDP in front of a QUIC packet."""
 
@@ -78,57 +82,54 @@ def qlog(result: Result, path: Path, *, repetition: int | None = None) -> Path:
 
 def _traces(result: Result, number: int) -> Iterator[dict[str, Any]]:
     """Yield a trace for each end of each connection."""
-    own = pl.col("repetition") == number
-    senders = result.scan("tcp").filter(own).collect().sort("time", maintain_order=True)
-    steps = result.scan("packets").filter(own & pl.col("step").is_in(["sent", "received"])).collect()
-    steps = steps.sort("time", maintain_order=True)
-    flows = [row for row in result.summary["flows"] if row["repetition"] == number]
-    known = {row["flow"]: row for row in flows}
-    for flow in sorted(set(senders["flow"])):
-        # Connection k of a page has the number of the page plus k times the number of flows.
-        row = known[flow % len(flows)]
-        title = row["name"] if flow in known else f"{row['name']}, connection {flow // len(flows)}"
-        packets = steps.filter(flow=flow)
-        protocol = _protocol(row)
-        numbers = _numbers(packets)
-        frames = _frames(packets, numbers)
-        ends = (("server", "server"), (row["mobile"], "client"))
-        for component, kind in ends:
-            # Either interface of a mobile may carry packets of its flow.
-            interfaces = [component, f"{component}-second"]
+    for connection in connections(result, number):
+        numbers = _numbers(connection.packets)
+        frames = _frames(connection.packets, numbers)
+        for end in connection.ends:
             events = [
-                *_packets(packets.filter(pl.col("component").is_in(interfaces)), protocol, numbers, frames),
-                *_sender(senders.filter(flow=flow, component=component)),
+                *_losses(end, numbers),
+                *_packets(end.packets, connection.protocol, numbers, frames),
+                *_sender(end.senders),
             ]
             # Equal times keep this order: what an end receives comes before what follows from it.
             events.sort(key=lambda event: event["time"])
             yield {
-                "title": f"{title}, {component}",
+                "title": f"{connection.title}, {end.title}",
                 # words: allow vantage (key of qlog)
-                "vantage_point": {"name": component, "type": kind},
+                "vantage_point": {"name": end.component, "type": end.kind},
                 "common_fields": {
                     "time_format": "relative",
                     "reference_time": 0,
-                    "protocol_type": [protocol],
-                    "group_id": str(flow),
+                    "protocol_type": [connection.protocol],
+                    "group_id": connection.group,
                 },
                 "events": events,
             }
 
 
-def _protocol(row: dict[str, Any]) -> str:
-    """Return the protocol of a flow."""
-    return "QUIC" if row.get("tcp", {}).get("profile") == "quic-quinn" else "TCP"
-
-
 def _numbers(packets: pl.DataFrame) -> dict[int, int]:
     """Return the number of each packet of a connection, by that of the run.
 
-    Each end numbers what it sends, from 0, as in QUIC: a packet that is sent again has another.
+    Each end numbers what it sends, from 0, as in QUIC: a packet that is sent again has another. A
+    middlebox between the ends may send a copy, which has the number of its original, or packets of
+    its own, whose numbers follow those of the end.
     """
     sent = packets.filter(step="sent")
     rank = pl.int_range(pl.len()).over("direction")
-    return dict(sent.select("packet", rank.alias("number")).rows())
+    numbers: dict[int, int] = dict(sent.select("packet", rank.alias("number")).rows())
+    following = {"down": sent.filter(direction="down").height, "up": sent.filter(direction="up").height}
+    originals: dict[tuple[str, int, int], int] = {}
+    columns = ("step", "direction", "packet", "offset", "length")
+    for step, direction, packet, offset, length in packets.filter(pl.col("step") != "received").select(*columns).rows():
+        payload = (direction, offset, length)
+        if step == "created" and not (length and payload in originals):
+            numbers[packet] = following[direction]
+            following[direction] += 1
+        elif step == "created":
+            numbers[packet] = originals[payload]
+        else:
+            originals[payload] = numbers[packet]
+    return numbers
 
 
 def _frames(packets: pl.DataFrame, numbers: dict[int, int]) -> dict[int, list[dict[str, Any]]]:
@@ -143,10 +144,9 @@ def _frames(packets: pl.DataFrame, numbers: dict[int, int]) -> dict[int, list[di
     arrived: dict[str, list[tuple[int, int]]] = {"down": [], "up": []}
     unconfirmed: dict[str, set[int]] = {"down": set(), "up": set()}
     carried: dict[int, set[int]] = {}
-    opposite = {"down": "up", "up": "down"}
     columns = ("step", "direction", "packet", "offset", "length", "ack")
     for step, direction, packet, offset, length, ack in packets.select(*columns).rows():
-        pending = unconfirmed[opposite[direction]]
+        pending = unconfirmed[OPPOSITE[direction]]
         if step == "received":
             pending -= carried.pop(packet, set())
             if packet in ends:
@@ -156,7 +156,7 @@ def _frames(packets: pl.DataFrame, numbers: dict[int, int]) -> dict[int, list[di
         if length:
             ends[packet] = offset + length
             own.append({"frame_type": "stream", "stream_id": 0, "offset": offset, "length": length})
-        waiting = arrived[opposite[direction]]
+        waiting = arrived[OPPOSITE[direction]]
         while ack and waiting and waiting[0][0] <= ack:
             pending.add(heapq.heappop(waiting)[1])
         if pending:
@@ -192,6 +192,26 @@ def _packets(
         if packet in frames:
             data["frames"] = frames[packet]
         yield _event(time, f"transport:packet_{step}", data)
+
+
+def _losses(end: End, numbers: dict[int, int]) -> Iterator[dict[str, Any]]:
+    """Yield each packet that an end of TCP considered lost, when it sent its bytes again.
+
+    A tail loss probe and a window probe repeat bytes that are not considered lost.
+    """
+    triggers = {time: trigger for time, trigger in end.senders.select("time", "trigger").rows() if trigger in _REPEATS}
+    latest: dict[int, int] = {}
+    columns = ("time", "packet", "offset", "length", "retransmission")
+    sent = end.packets.filter(pl.col("step") == "sent", pl.col("length") > 0)
+    for time, packet, offset, _, again in sent.select(*columns).rows():
+        trigger = triggers.get(time)
+        before = latest.get(offset)
+        latest[offset] = packet
+        if again and before is not None and trigger not in _PROBES:
+            data: dict[str, Any] = {"header": {"packet_type": "unknown", "packet_number": numbers[before]}}
+            if trigger == "timeout":
+                data["trigger"] = "pto_expired"
+            yield _event(time, "recovery:packet_lost", data)
 
 
 def _sender(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
