@@ -391,20 +391,36 @@ def complete_part(summary: dict[str, Any]) -> dict[str, Any]:
     return summary | {name: [row for row in summary[name] if row["repetition"] not in cut] for name in tables}
 
 
-def scan_parquet(parts: list[Path], next_step: str) -> "pl.LazyFrame":
+def scan_parquet(
+    parts: list[Path], next_step: str, types: "Mapping[str, type[pl.DataType]] | None" = None
+) -> "pl.LazyFrame":
     """Return Parquet files as a lazy frame, after a check of their footers.
+
+    Args:
+        parts: The files.
+        next_step: What to do if one is damaged.
+        types: The columns of the frame; by default those of the files. A column that a file of an
+            earlier version lacks is null.
 
     Raises:
         UnreadableResultError: A file is cut or damaged; the message has the next step.
     """
     import polars as pl
 
+    alike: dict[frozenset[str], list[Path]] = {}
     for part in parts:
         try:
-            pl.read_parquet_schema(part)
+            names = pl.read_parquet_schema(part)
         except pl.exceptions.PolarsError as error:
             raise UnreadableResultError(f"{part}: damaged: {str(error).splitlines()[0]}; {next_step}") from None
-    return pl.scan_parquet(parts)
+        alike.setdefault(frozenset(names), []).append(part)
+    if types is None:
+        return pl.scan_parquet(parts)
+
+    def columns(present: frozenset[str]) -> "list[pl.Expr]":
+        return [pl.col(name) if name in present else pl.lit(None, kind).alias(name) for name, kind in types.items()]
+
+    return pl.concat(pl.scan_parquet(each).select(columns(present)) for present, each in alike.items())
 
 
 def is_result(folder: Path) -> bool:

@@ -1,5 +1,7 @@
 """Results of released schemas stay readable, and their scenarios runnable."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,18 @@ def test_an_old_result_is_drawn_and_run_again(airpath_command: Command, folder: 
     again = airpath_command("run", folder / "scenario.toml", "--format", "json")
     assert again.code == 0, again.err
     assert [flow["outcome"] for flow in again.json["flows"]] == ["finished", "finished"]
+
+
+def test_columns_that_an_earlier_version_did_not_write_are_null(airpath_command: Command) -> None:
+    folder = airpath_command.folder / "earlier"
+    shutil.copytree(ROOT / "tests" / "results" / f"schema-{SCHEMA}", folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    for row in summary["flows"]:
+        for name in ("marked_packets", "ecn_reductions", "undone"):
+            row.pop(name, None)
+        row["of_a_later_version"] = 1
+    (folder / "summary.json").write_text(json.dumps(summary))
+    flows = airpath.load(folder).flows
+    assert flows["marked_packets"].to_list() == flows["undone"].to_list() == [None, None]
+    assert airpath_command("report", folder, "-o", "report.html").code == 0
+    assert airpath_command("compare", folder, folder).code == 0

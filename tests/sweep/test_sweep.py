@@ -25,6 +25,7 @@ from airpath.sweep.folder import SweepFolder
 from airpath.sweep.plan import Plan
 from airpath.sweep.temporary import WorkerFolder
 from airpath.sweep.work import Until
+from airpath.tables import SUMMARY_TABLES
 from support import DOWNLOAD, Command, dying_worker
 from support.executors import Inline
 
@@ -353,6 +354,23 @@ def test_lines_of_json_come_with_their_tasks(plan: Path, airpath_command: Comman
     rows = {(line["case"], line["repetition"]): line["duration_s"] for line in again[:-1]}
     kept = pl.read_parquet(tmp_path / "out" / "flows" / "*.parquet")
     assert rows == {(c, r): d for c, r, d in kept.select("case", "repetition", "duration_s").iter_rows()}
+
+
+def test_rows_of_another_version_have_the_columns_of_this_one(plan: Path, airpath_command: Command, tmp_path: Path):
+    line = ("sweep", plan, "--out", "out", "--format", "jsonl")
+    assert airpath_command(*line).code == 0
+    parts = sorted((tmp_path / "out" / "flows").glob("*.parquet"))
+    for part in parts[::2]:
+        rows = pl.read_parquet(part)
+        rows.drop("marked_packets", "ecn_reductions").with_columns(of_a_later_version=1).write_parquet(part)
+    flows = airpath.SweepResult(tmp_path / "out").flows
+    assert set(SUMMARY_TABLES["flows"]) < set(flows.columns)
+    assert "of_a_later_version" not in flows.columns
+    assert 0 < flows["marked_packets"].null_count() < flows.height == flows["duration_s"].count()
+    assert airpath_command("report", "out", "-o", "out.html").code == 0
+    assert airpath_command("compare", "out", "out").code == 0
+    again = [json.loads(each) for each in airpath_command(*line).out.splitlines()]
+    assert {each["marked_packets"] for each in again[:-1]} == {None, 0}
 
 
 def test_rows_are_emitted_before_the_end(plan: Path):

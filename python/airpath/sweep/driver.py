@@ -20,6 +20,8 @@ from airpath.sweep.work import Batch, Task, Until, figures
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
+    import polars as pl
+
 OnRows = Callable[[str, list[dict[str, Any]]], None]
 """Called with the name of a table, and rows of it."""
 
@@ -269,8 +271,8 @@ class _Sweep:
         from airpath.sweep.task import samples
 
         assert task.until is not None
-        part = self.folder.part(figures(self.plan.work)[task.until.figure], task.name)
-        return self._follow(task, samples(self.folder.scan([part]).collect(), task.until) if part.exists() else {})
+        rows = self._rows(figures(self.plan.work)[task.until.figure], task)
+        return self._follow(task, {} if rows is None else samples(rows, task.until))
 
     def finish(self, task: Task, outcome: Outcome) -> list[Task]:
         """Write the outcome of a task. Return what follows it."""
@@ -289,9 +291,19 @@ class _Sweep:
         if self.on_rows is None:
             return
         for table in task.work.tables():
-            part = self.folder.part(table, task.name)
-            if part.exists():
-                self.on_rows(table, self.folder.scan([part]).collect().to_dicts())
+            rows = self._rows(table, task)
+            if rows is not None:
+                self.on_rows(table, rows.to_dicts())
+
+    def _rows(self, table: str, task: Task) -> "pl.DataFrame | None":
+        """Return the rows of a table that a finished task wrote, if it wrote some."""
+        from airpath.sweep.task import schema
+
+        part = self.folder.part(table, task.name)
+        if not part.exists():
+            return None
+        settings, own = schema(dict(self.kinds), task.work.tables()[table])
+        return self.folder.scan([part], {**settings, **own}).collect()
 
     def _follow(self, task: Task, samples: dict[int, list[float]]) -> list[Task]:
         """Return the next repetitions of a case whose interval is too wide.

@@ -15,7 +15,7 @@ last. Files are written beside and renamed, so what is there is complete.
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -174,13 +174,13 @@ class SweepFolder:
         """The path of a task's rows of a table."""
         return self.path / table / f"{task}.parquet"
 
-    def scan(self, parts: list[Path]) -> "pl.LazyFrame":
-        """Return parts of a table as a lazy frame.
+    def scan(self, parts: list[Path], types: "Mapping[str, type[pl.DataType]]") -> "pl.LazyFrame":
+        """Return parts of a table as a lazy frame with these columns, null where a part lacks one.
 
         Raises:
             UnreadableResultError: One is damaged.
         """
-        return scan_parquet(parts, "repeat the sweep in another folder")
+        return scan_parquet(parts, "repeat the sweep in another folder", types)
 
     def parts(self, table: str) -> list[Path]:
         """The rows of a table of all finished tasks."""

@@ -151,7 +151,7 @@ class SweepResult:
             raise KeyError(f"no table '{name}'; there is {', '.join(tables)}")
         settings, own = schema(self._kinds, tables[name])
         parts = self._folder.parts(name)
-        rows = self._folder.scan(parts) if parts else pl.LazyFrame(schema={**settings, **own})
+        rows = self._folder.scan(parts, {**settings, **own}) if parts else pl.LazyFrame(schema={**settings, **own})
         if not self._numbers:
             return rows
         others = pl.exclude(list(settings))
