@@ -12,7 +12,8 @@ import pytest
 import airpath
 from airpath import report
 from airpath.page.devtools import Chromium
-from support import ROOT, TWO_BEARERS, Command
+from airpath.sweep import report as sweep_report
+from support import DOWNLOAD, ROOT, TWO_BEARERS, Command
 
 WIDTH = """(async () => {
   while (document.documentElement.dataset.drawn !== "all") await new Promise((done) => setTimeout(done, 20));
@@ -119,3 +120,17 @@ def test_a_trace_with_a_long_path_fits(tmp_path: Path, need: Callable[[str], str
     page = tmp_path / "report.html"
     assert Command(tmp_path)("trace", capture, "-o", page).code == 0
     assert width(page, available, media) <= available
+
+
+def test_the_means_of_the_cases_of_a_sweep_fit_the_page(tmp_path: Path, need: Callable[[str], str]) -> None:
+    need("chromium")
+    keys = ["fixed.delay", "bearer.downlink.queue.packets", "tcp.receive_buffer.clamp", "tcp.recovery.tail_loss_probe"]
+    values = (["10 ms", "20 ms"], [20, 50], ["10 kB", "200 kB"], [True, False])
+    plan = airpath.make_plan(DOWNLOAD, dict(zip(keys, values, strict=True)), repeat=1)
+    result = airpath.sweep(plan, out=tmp_path / "sweep", workers=1)
+    figures = ["duration_s", "throughput_bps", "first_byte_s", "rtt_mean_s"]
+    page = sweep_report.write(result, tmp_path / "report.html", names=figures)
+    scrolled = WIDTH.replace(
+        "document.documentElement.scrollWidth", "document.querySelector('#cases table').scrollWidth"
+    )
+    assert evaluated(scrolled, page, 1400) <= 1400 - 2 * 130

@@ -9,7 +9,7 @@ import pytest
 import airpath
 from airpath.plot.selection import NothingToDrawError
 from airpath.sweep.axis_names import words_of
-from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale, title_of
+from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, join_confounded, scale, title_of
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.kinds import LinkCommand
 from airpath.sweep.report import commands, write
@@ -119,6 +119,22 @@ def test_the_lines_of_a_table_of_cases_are_in_the_legend_and_their_panels_share_
     assert names in ({"delay ↓", "bytes"}, {"delay", "bytes ↓"}, {"delay", "profile ↓"}, {"delay ↓", "profile"})
 
 
+def test_keys_that_change_together_are_one_axis():
+    cases = [("1 MB", None, "a"), ("2 MB", "linux-2.4", "b"), ("4 MB", "linux-6", "b")]
+    rows = [(delay, *case) for delay in ("1 ms", "2 ms") for case in cases]
+    names = ("fixed.delay", "flow.bytes", "tcp.profile", "channel")
+    columns = {name: [row[index] for row in rows] for index, name in enumerate(names)}
+    frame, axes = join_confounded(means(**columns, mean=[float(n) for n in range(6)]), list(names))
+    assert axes == ["fixed.delay", "flow.bytes + tcp.profile + channel"]
+    assert frame[axes[1]].to_list() == columns["flow.bytes"]
+    (bars,) = draw_effects(frame, axes, "duration_s").to_dict()["data"]
+    assert list(bars["y"]) == ["flow: bytes + TCP: profile + 1 more", "fixed network: delay"]
+    # Of a sample, each axis is one.
+    points = [((7 * n) % 20) / 20 for n in range(20)]
+    sample = means(a=[n / 20 for n in range(20)], b=points, mean=points)
+    assert join_confounded(sample, ["a", "b"])[1] == ["a", "b"]
+
+
 def test_names_of_axes_in_words():
     names = {
         "tcp.congestion.algorithm": "TCP: congestion control",
@@ -170,6 +186,8 @@ def test_the_report_of_a_sweep(tmp_path: Path, airpath_command: Command):
     assert f"{command} --set tcp.timestamps=true --seed 3 --out sweep-0 --capture" in page
     # The command gives the run of the point.
     assert airpath_command("run", "small.toml", "--set", "fixed.delay=10 ms", "--set", "tcp.timestamps=true").code == 0
+    assert airpath_command("report", "sweep", "-o", "sweep.html", "--figure", "timeouts").code == 0
+    assert "airpath report sweep -o sweep.html --figure timeouts" in (tmp_path / "sweep.html").read_text()
     assert "no figure 'speed'" in airpath_command("report", "sweep", "-o", "x.html", "--figure", "speed").err
     assert airpath_command("report", "small.toml", "-o", "x.html", "--figure", "lost").code == 2
 

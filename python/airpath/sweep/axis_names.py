@@ -1,5 +1,7 @@
 """The names of axes in words, for figures and reports."""
 
+from collections.abc import Sequence
+
 _TABLES = {
     "fixed": "fixed network",
     "access": "server link",
@@ -22,8 +24,23 @@ _WORDS = {
 }
 
 
+_AND = " + "
+"""Between the keys of a joined axis."""
+_MOST_KEYS = 2
+"""Keys of a joined axis that its name in words has."""
+
+
+def joined_name(paths: Sequence[str]) -> str:
+    """Return the name of an axis that is several keys."""
+    return _AND.join(paths)
+
+
 def words_of(path: str) -> str:
     """Return the name of an axis in words: `fixed.delay` is `fixed network: delay`."""
+    if _AND in path:
+        paths = path.split(_AND)
+        more = [f"{len(paths) - _MOST_KEYS} more"] if len(paths) > _MOST_KEYS else []
+        return _AND.join([*map(words_of, paths[:_MOST_KEYS]), *more])
     table, _, rest = path.partition(".")
     if not rest:
         return _WORDS.get(table, table.replace("_", " "))

@@ -16,7 +16,7 @@ from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import TEMPLATE, Caption, blank, captioned, ramp
 from airpath.plot.values import largest
 from airpath.quantities import base_of
-from airpath.sweep.axis_names import words_of
+from airpath.sweep.axis_names import joined_name, words_of
 from airpath.sweep.number_columns import as_quantities
 
 MOST_PANELS = 12
@@ -108,6 +108,26 @@ def _levels(means: pl.DataFrame, axis: str) -> pl.Expr:
         return pl.col(axis)
     numbers = pl.col(axis).map_elements(places.at, return_dtype=pl.Float64)
     return numbers.rank().mul(10).truediv(means.height + 1).floor()
+
+
+def join_confounded(means: pl.DataFrame, axes: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+    """Join axes with inseparable effects: the value of one determines that of the other.
+
+    Such are the keys of `[[case]]` that always change together. The joined axis has the values of
+    the key with the most of them, and the names of all.
+    """
+    levels = means.select(_levels(means, axis).alias(axis) for axis in axes)
+    determined: dict[str, list[str]] = {}
+    for axis in sorted(axes, key=lambda axis: -levels[axis].n_unique()):
+        first = next((each for each in determined if _determines(levels, each, axis)), None)
+        determined.setdefault(first or axis, []).append(axis)
+    names = {first: joined_name(keys) for first, keys in determined.items()}
+    return means.rename(names), [names[axis] for axis in axes if axis in names]
+
+
+def _determines(levels: pl.DataFrame, one: str, other: str) -> bool:
+    """Whether all cases with a level of one axis have the same level of the other."""
+    return levels.select(one, other).n_unique() == levels[one].n_unique()
 
 
 def draw_effects(means: pl.DataFrame, axes: Sequence[str], figure: str) -> go.Figure:

@@ -37,6 +37,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
         OSError: The file cannot be written.
     """
     present = result.present()
+    options = [word for name in names or () for word in ("--figure", name)]
     if names is None:
         names = main_figures(present)[:_MOST_FIGURES]
     for name in names:
@@ -61,7 +62,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
                 label: figures.title_of(name) + (f" of {flow}" if flow else "") for label, (name, flow) in shown.items()
             },
             table_of_cases=_table(result, means),
-            commands=[shlex.join(["airpath", "report", str(result.path), "-o", str(out)])],
+            commands=[shlex.join(["airpath", "report", str(result.path), "-o", str(out), *options])],
         ),
     )
     return out
@@ -82,7 +83,7 @@ def _flows(result: SweepResult, name: str) -> list[tuple[str, str | None]]:
 
 
 def _figures(result: SweepResult, name: str, means: pl.DataFrame, again: dict[int, str]) -> list[Figure]:
-    axes = _varying(result)
+    means, axes = figures.join_confounded(means, _varying(result))
     made = [
         figure(lambda: figures.draw_map(means, axes, name, again), name),
         figure(lambda: figures.draw_lines(means, axes, name, again), name),
