@@ -202,6 +202,24 @@ def test_views_of_a_page_are_called_views(tmp_path: Path) -> None:
     assert not re.search(r"\bcases?\b", page.words)
 
 
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_each_mobile_of_a_shared_page_is_a_dot(repeat: int, tmp_path: Path) -> None:
+    mobiles = SCENARIO.replace("[tcp]", '[[mobile]]\nname = "mobile"\ncount = 4\n[tcp]')
+    runs = [airpath.run(mobiles, set={"flow.0.tls": tls, "name": tls}, repeat=repeat) for tls in ("none", "TLSv1.3")]
+    page = Page(report.write(runs, tmp_path / "report.html"))
+    seconds = airpath.quantities.seconds
+    times = runs[0].pages["page_time_s"].to_list()
+    dots = page.figures["Page time"]["data"][0]["x"]
+    assert len(dots) == len(times) == 4 * repeat
+    of = f"mean of {len(times)} views, {seconds(min(times))} to {seconds(max(times))}"
+    assert f"{seconds(fmean(times))} {of}" in page.words
+    assert f"on the mean of {len(times)} views" in page.words
+    assert f"Each dot is a view of a mobile{' in a repetition' * (repeat > 1)}." in page.words
+    counted = "1 repetition" if repeat == 1 else "2 repetitions"
+    assert f"the views of a repetition share the network, so run more than {counted}" in page.words
+    assert f"http/1.1 {len(times)} {seconds(fmean(times))}" in page.words
+
+
 def test_pictures_of_the_page_stand_at_their_times(secure: airpath.Result, view: View, tmp_path: Path) -> None:
     pictures = [tmp_path / f"{number}.png" for number in range(3)]
     for picture in pictures:

@@ -66,7 +66,13 @@ def compare(
     return figure.update_layout(meta=asdict(caption))
 
 
-def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: str, each: str = "") -> go.Figure:
+def distribution(
+    rows: Sequence[tuple[str, int, pl.Series]],
+    metric: str,
+    dot: str,
+    each: str = "",
+    dots: Sequence[pl.Series] | None = None,
+) -> go.Figure:
     """Draw samples of a figure: a row for each case, with its mean and 95 % interval.
 
     Args:
@@ -75,8 +81,10 @@ def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: s
         dot: What each sample is: `repetition`, `load`, or `flow`, which has no interval; `view`,
             `page` or `run` if each row has one sample.
         each: The same in the caption; by default from `dot`.
+        dots: The values that are drawn, in the order of the rows, where samples are means of them.
     """
-    scale, unit = _unit(metric, max(largest(sample) for _, _, sample in rows))
+    shown = dots if dots is not None else [sample for *_, sample in rows]
+    scale, unit = _unit(metric, max(map(largest, shown)))
     title = TITLES.get(metric, metric.removesuffix("_s").replace("_", " ").capitalize())
     figure = blank(100 + 64 * len(rows), x_title=f"{title.lower()} ({unit})" if unit else title.lower(), top=14)
     notes, words = [], []
@@ -85,7 +93,7 @@ def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: s
             notes.append(f"{label}: no {'flow' if dot == 'repetition' else dot} has a value.")
             continue
         colour = theme.series(index)
-        _dots(figure, sample, scale, -place, colour)
+        _dots(figure, shown[place], scale, -place, colour)
         interval = mean_interval(sample.to_list()) if sample.len() > 1 and dot != "flow" else None
         if interval is not None:
             _mean(figure, interval, scale, -place, colour)
@@ -103,7 +111,7 @@ def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: s
             showarrow=False,
             font={"size": 12, "color": colour.light},
         )
-        words.append(f"{label}, {_words(sample, interval, scale, unit)}")
+        words.append(f"{label}, {_words(shown[place], interval, scale, unit)}")
     figure.update_yaxes(
         range=[0.45 - len(rows), 0.65], showticklabels=False, ticks="", showgrid=False, zeroline=False, showline=False
     )

@@ -56,6 +56,15 @@ class Case:
         """The view of median page time."""
         return median_view(self.views)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether a repetition has several views, such as those of several mobiles."""
+        return len(self.views) > len({view.run for view in self.views})
+
+    def values(self, column: str) -> list[float]:
+        """Return a figure of each view that has it."""
+        return [value for view in self.views if (value := view.figures.get(column)) is not None]
+
     def samples(self, column: str) -> list[float]:
         """Return a figure of each load or repetition: the mean over its views."""
         by_run: dict[int, list[float]] = {}
@@ -125,18 +134,21 @@ def waterfalls(found: Sequence[Case]) -> tuple[list[Figure | Missing], list[str]
 
 def page_times(found: Sequence[Case]) -> list[Figure | Missing]:
     """Return the page times of the loads or repetitions of each case."""
-    if len(found) < 2 and len(found[0].samples("page_time_s")) < 2:
+    if len(found) < 2 and len(found[0].values("page_time_s")) < 2:
         return []
     several = any(case.run.result.repetitions.height > 1 for case in found)
+    shared = any(case.is_shared for case in found)
     dot = "load" if any(case.view.flow is None for case in found) else "repetition" if several else noun(found)
     each = f"the {noun(found)} in a repetition" if dot == "repetition" else f"a {dot}"
+    each = f"a view of a mobile{' in a repetition' * several}" if shared else each
     made = []
     for column in ("page_time_s", "first_contentful_paint_s"):
         rows = [
             (case.label, number, pl.Series(case.samples(column), dtype=pl.Float64)) for number, case in enumerate(found)
         ]
         if any(sample.len() for *_, sample in rows):
-            make = lambda rows=rows, column=column: distribution(rows, column, dot, each)  # noqa: E731
+            dots = [pl.Series(case.values(column), dtype=pl.Float64) for case in found] if shared else None
+            make = lambda rows=rows, column=column, dots=dots: distribution(rows, column, dot, each, dots)  # noqa: E731
             made.append(figures.figure(make, _QUANTITIES[column].title))
     return made
 
@@ -147,7 +159,7 @@ def table(found: Sequence[Case]) -> Table:
     base = {column: found[0].samples(column) for column in columns}
     rows = []
     for case in found:
-        names = (case.label, case.protocol, f"{len({view.run for view in case.views}):,}")
+        names = (case.label, case.protocol, f"{len(case.views):,}")
         cells = [
             compared(_QUANTITIES[each], base[each] if case is found[0] else case.samples(each), base[each])
             for each in columns
@@ -155,6 +167,7 @@ def table(found: Sequence[Case]) -> Table:
         rows.append([*(Cell(name, number=name is names[2]) for name in names), *cells])
     head = [noun(found), "protocol", "loads", *(_QUANTITIES[column].title for column in columns)]
     parts = ["Means over the loads or repetitions, with their 95 % intervals."] if _loads(found) > 1 else []
+    parts = parts or (["Means over the views of all mobiles."] if any(case.is_shared for case in found) else [])
     parts += [f"In small type: the difference to the first {noun(found)}."] if len(found) > 1 else []
     return Table("Page times", " ".join([*parts, _PAINTS, PAGE_CLOCK]), head, rows)
 
@@ -199,7 +212,7 @@ def tiles(found: Sequence[Case]) -> list[Tile]:
             if samples:
                 interval = interval_of(samples)
                 parts = [f"95 % interval {seconds(interval.low)} to {seconds(interval.high)}"] if interval else []
-                parts = [*_which(case, found), *parts, *_over_views(case, found, column)]
+                parts = [*_which(case, found), *_of_mobiles(case, column), *parts, *_over_views(case, found, column)]
                 readings.append((case.run, Reading(seconds(fmean(samples)), "; ".join(parts))))
         if readings:
             title = _QUANTITIES[column].title
@@ -214,6 +227,14 @@ def _which(case: Case, found: Sequence[Case]) -> list[str]:
         return []
     pages = len({(each.view.page, each.protocol) for each in own})
     return ["first view" if pages == 1 else case.label]
+
+
+def _of_mobiles(case: Case, column: str) -> list[str]:
+    """Return the number and the range of the views that share a repetition; nothing of one view."""
+    values = case.values(column)
+    if not case.is_shared or len(values) < 2:
+        return []
+    return [f"mean of {len(values):,} views, {seconds(min(values))} to {seconds(max(values))}"]
 
 
 def _over_views(case: Case, found: Sequence[Case], column: str) -> list[str]:
@@ -231,7 +252,11 @@ def verdict(found: Sequence[Case]) -> list[str]:
     known = [case for case in found if case.samples("page_time_s")]
     if not known:
         return ["No page was loaded to its end."]
-    words = [f"{case.label} in {seconds(fmean(case.samples('page_time_s')))}" for case in known]
+    words = [
+        f"{case.label} in {seconds(fmean(case.samples('page_time_s')))}"
+        + (f" on the mean of {len(case.values('page_time_s')):,} views" if case.is_shared else "")
+        for case in known
+    ]
     if len(known) == 1:
         view = known[0].view
         total = size(sum(request.bytes for request in view.requests))
@@ -242,6 +267,11 @@ def verdict(found: Sequence[Case]) -> list[str]:
         words = [f"{len(known)} {noun(known)}s", f"the shortest {ordered[0][1]}", f"the longest {ordered[-1][1]}"]
     sentences = [f"Page times: {', '.join(words)}."]
     if fewest < ENOUGH:
-        more = "--runs (a browser) or --repeat (a simulation)"
-        sentences.append(f"n = {fewest} is too small for firm intervals: load the page more often with {more}.")
+        few_samples = f"n = {fewest} is too small for firm intervals: "
+        if any(case.is_shared for case in known):
+            repetitions = f"{fewest} {'repetition' if fewest == 1 else 'repetitions'}"
+            few_samples += f"the views of a repetition share the network, so run more than {repetitions} with --repeat."
+        else:
+            few_samples += "load the page more often with --runs (a browser) or --repeat (a simulation)."
+        sentences.append(few_samples)
     return sentences
