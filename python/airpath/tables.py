@@ -358,6 +358,12 @@ OPTIONAL_TABLES = ("pages", "objects", "buffers", "segments", "scripts", "middle
 """Tables that `summary.json` has only if they have rows."""
 
 
+def is_steering_probe(flow: Mapping[str, Any]) -> bool:
+    """Return whether a flow is the probes that `[steering]` sends over a bearer."""
+    mobile = str(flow["mobile"]).removesuffix("-second")
+    return flow["kind"] == "ping" and flow["name"] in (f"steering-{mobile}-first", f"steering-{mobile}-second")
+
+
 def direction_of(flow: Mapping[str, Any]) -> str:
     """Return the direction of a transfer's data: `down` or `up`."""
     return flow.get("direction") or ("up" if flow["kind"] == "upload" else "down")

@@ -62,6 +62,16 @@ def test_many_flows_have_percentiles_by_nearest_rank() -> None:
     assert "all flows" not in printed(download, 200, repeat=9)
 
 
+def test_the_line_of_a_table_names_its_flows_if_there_are_others() -> None:
+    flows = [{"kind": "download", "bytes": "1 MB"}, {"kind": "ping", "requests": 2}]
+    mobiles = [{"name": "m", "count": 10}]
+    mixed = {"format": 1, "duration": "5 s", "bearer": {"preset": "umts"}, "mobile": mobiles, "flow": flows}
+    text = printed(mixed, 200)
+    assert "10 flows (download): 10 unfinished" in text
+    assert "10 flows (ping): 10 finished" in text
+    assert "all flows" not in text
+
+
 def test_interrupted_repetitions_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "small.toml"
     path.write_text(DOWNLOAD)

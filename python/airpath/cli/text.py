@@ -66,13 +66,13 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         round_trips = ("RTT to server", "RTT to mobile") if is_split else ("mean RTT",)
         head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", *round_trips, "time-outs")
         _print_table(console, head, [_transfer_row(group, is_split=is_split) for group in transfers[:_MOST_ROWS]])
-        _print_all(console, transfers, "duration_s", "time")
+        _print_all(console, transfers, "duration_s", "time", len(groups))
         for line in (TRANSFER_CLOCK, *_tcp_details(transfers)):
             console.print(line, style="dim")
     if delays:
         head = ("flow", "mobile", "outcome", "sent", "lost", "delay", "shortest", "95 %", "longest")
         _print_table(console, head, [_delay_row(group) for group in delays[:_MOST_ROWS]])
-        _print_all(console, delays, "delay_mean_s", "mean delay")
+        _print_all(console, delays, "delay_mean_s", "mean delay", len(groups))
         console.print(DELAY_CLOCK, style="dim")
         lines = list(filter(None, map(_beyond_delay, delays)))
         for line in lines[:_MOST_LINES]:
@@ -87,7 +87,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
             f"{figure} {direction}" for figure in ("MOS", "mouth to ear", "not played") for direction in ("down", "up")
         ]
         _print_table(console, ("flow", "mobile", "outcome", *both), [_call_row(group) for group in calls[:_MOST_ROWS]])
-        _print_all(console, calls, "mouth_to_ear_s", "mouth to ear")
+        _print_all(console, calls, "mouth_to_ear_s", "mouth to ear", len(groups))
         console.print(CALL_CLOCK, style="dim")
     _print_pages(console, summary, sessions)
     if drops := _drops(summary.get("links", [])):
@@ -132,14 +132,14 @@ def _print_videos(console: "Console", groups: Sequence[Sequence[Flow]]) -> None:
         playback = ("start-up", "stalls", "stalled", "frames", "decoded")
         head = ("flow", "mobile", "outcome", *playback, "sent", "lost", "late", "repaired")
         _print_table(console, head, [_video_row(group) for group in videos[:_MOST_ROWS]])
-        _print_all(console, videos, "startup_s", "start-up")
+        _print_all(console, videos, "startup_s", "start-up", len(groups))
         console.print(PLAYBACK_CLOCK, style="dim")
     segmented = [group for group in groups if group[0]["kind"] == "adaptive"]
     if segmented:
         playback = ("start-up", "stalls", "stalled", "quality", "switches", "buffer")
         head = ("flow", "mobile", "outcome", "adaptation", *playback)
         _print_table(console, head, [_segmented_row(group) for group in segmented[:_MOST_ROWS]])
-        _print_all(console, segmented, "startup_s", "start-up")
+        _print_all(console, segmented, "startup_s", "start-up", len(groups))
         for line in (SEGMENT_CLOCK, *_tcp_details(segmented)):
             console.print(line, style="dim")
 
@@ -328,8 +328,16 @@ def _print_table(console: "Console", head: Sequence[str], rows: Sequence[Sequenc
     print_table(console, head, rows, titles=_TEXT_COLUMNS, right=right, optional=optional)
 
 
-def _print_all(console: "Console", groups: Sequence[Sequence[Flow]], figure: str, name: str) -> None:
-    """Print how all flows are distributed if they are many, and how many rows the table lacks."""
+def _print_all(console: "Console", groups: Sequence[Sequence[Flow]], figure: str, name: str, total: int) -> None:
+    """Print how the flows are distributed if they are many, and how many rows the table lacks.
+
+    Args:
+        console: Where it is printed.
+        groups: The flows of the table.
+        figure: Their main figure.
+        name: Its name.
+        total: The number of all flows, also of other tables.
+    """
     flows = [flow for group in groups for flow in group]
     if len(groups) > _MOST_ROWS:
         console.print(f"and {len(groups) - _MOST_ROWS:,} more flows; --format csv prints all", style="dim")
@@ -341,7 +349,9 @@ def _print_all(console: "Console", groups: Sequence[Sequence[Flow]], figure: str
     if values:
         quantiles = (f"p{share} {seconds(_nearest_rank(values, share))}" for share in (50, 95, 99))
         parts.append(f"{name} {', '.join(quantiles)}")
-    console.print(f"all flows: {'; '.join(parts)}")
+    kinds = ", ".join(dict.fromkeys(str(group[0]["kind"]) for group in groups))
+    which = "all flows" if len(groups) == total else f"{len(groups):,} flows ({kinds})"
+    console.print(f"{which}: {'; '.join(parts)}")
 
 
 def _nearest_rank(values: Sequence[float], share: int) -> float:

@@ -15,7 +15,8 @@ from airpath.plot.values import numbers
 from airpath.quantities import size
 
 _READ = (
-    "Queued bytes at each arrival, the new packet included, and zero when the last packet has left. "
+    "Queued bytes at each arrival, the new packet included, as a level until the next, and zero when the last packet "
+    "has left. "
     "A queue that never empties adds its length divided by the rate to every round trip."
 )
 _QUEUE = ["component", "direction", "user"]
@@ -57,7 +58,7 @@ def queue(results: Results, *, repetition: int | None = None, bins: int = BINS) 
         by_direction = len(runs) == 1 and len(users) <= 1
         colour = theme.direction(each["direction"]) if by_direction else theme.series(index)
         rows = thinner(backlog_of(run, each), "backlog_bytes", name)
-        style = {"color": colour.light, "width": 1.4, "dash": theme.dash(index)}
+        style = {"color": colour.light, "width": 1.4, "dash": theme.dash(index), "shape": "hv"}
         x, y = numbers(rows["t"]), numbers(rows["backlog_bytes"], scale)
         figure.add_trace(scatter(x, y, mode="lines", name=name, line=style, hovertemplate="%{x} s: %{y}"))
         words.append(f"{name}, up to {size(each['largest'])} in {each['packets']:,} packets")

@@ -13,6 +13,7 @@ from airpath.plot.thin import BINS, Thinner, changes
 from airpath.plot.traces import scatter
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import largest, numbers, smallest
+from airpath.tables import is_steering_probe
 
 _READ = (
     "Each dot is a round trip that the sender measured, at the time of the acknowledgement. The line is smoothed. "
@@ -172,7 +173,8 @@ def _sorted_round_trips(run: Drawn) -> pl.Series:
 
 
 def _pings(run: Drawn) -> list[dict[str, object]]:
-    return [flow for flow in run.flows if flow["kind"] == "ping"]
+    """Return the pings of the scenario, without the probes of `[steering]`."""
+    return [flow for flow in run.flows if flow["kind"] == "ping" and not is_steering_probe(flow)]
 
 
 def _pinged_lines(runs: Sequence[Drawn]) -> tuple[list[Line], list[str]]:

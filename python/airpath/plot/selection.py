@@ -10,7 +10,7 @@ import polars as pl
 
 from airpath import theme
 from airpath.result import Result, load
-from airpath.tables import TRANSFERS, direction_of
+from airpath.tables import TRANSFERS, direction_of, is_steering_probe
 
 MOST_FLOWS = 6
 """A figure draws at most this number of flows; of more, the slowest, the median and the fastest."""
@@ -175,6 +175,8 @@ def median_repetition(result: Result) -> int:
     summary = result.complete_part.summary
     speeds: dict[int, list[float]] = {row["repetition"]: [] for row in summary["repetitions"]}
     for flow in summary["flows"]:
+        if is_steering_probe(flow):
+            continue
         speeds.setdefault(flow["repetition"], []).append(_speed(flow))
     ordered = sorted(speeds, key=lambda number: sum(speeds[number]) / max(len(speeds[number]), 1))
     return ordered[(len(ordered) - 1) // 2] if ordered else 0

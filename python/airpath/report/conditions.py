@@ -14,8 +14,9 @@ _MOST_DIFFERENCES = 40
 
 @dataclass(frozen=True)
 class Details:
-    """TCP settings, and the flows that have them."""
+    """TCP or QUIC settings, and the flows that have them."""
 
+    transport: str
     flows: str
     settings: list[tuple[str, str]]
 
@@ -24,7 +25,7 @@ def headline(runs: Sequence[Drawn]) -> str:
     """Return the conditions in a line; where the runs differ, in the order of the runs."""
     parts = []
     for name, values in _rows(runs).items():
-        if name in ("seed", "airpath", "bearer", "TCP", "repetitions"):
+        if name in ("seed", "airpath", "bearer", "TCP", "QUIC", "repetitions"):
             parts.append(f"{name} {' against '.join(dict.fromkeys(values))}")
     return ", ".join(parts)
 
@@ -41,13 +42,18 @@ def _rows(runs: Sequence[Drawn]) -> dict[str, list[str]]:
         "seed": [str(run.result.summary["seed"]) for run in runs],
         "airpath": [str(run.result.summary["airpath"]) for run in runs],
         "bearer": [_bearer(run) for run in runs],
-        "TCP": [_profiles(run) for run in runs],
+        "TCP": [_profiles(run, is_quic=False) for run in runs],
+        "QUIC": [_profiles(run, is_quic=True) for run in runs],
         "repetitions": [f"{run.result.repetitions.height:,}" for run in runs],
         "drawn over time": [_which(run) for run in runs],
         "result folder": ["–" if run.result.is_temporary else str(run.result.path) for run in runs],
     }
     if all(run.result.repetitions.height == 1 for run in runs):
         del rows["drawn over time"]
+    if set(rows["QUIC"]) == {"–"}:
+        del rows["QUIC"]
+    elif set(rows["TCP"]) == {"–"}:
+        del rows["TCP"]
     return rows
 
 
@@ -72,7 +78,7 @@ def scenario_differences(runs: Sequence[Drawn]) -> Table | None:
 
 
 def tcp_details(runs: Sequence[Drawn]) -> list[Details]:
-    """Return each distinct set of TCP settings, with the flows that have it."""
+    """Return each distinct set of TCP or QUIC settings, with the flows that have it."""
     users: dict[str, list[str]] = {}
     for run in runs:
         for flow in run.flows:
@@ -81,6 +87,7 @@ def tcp_details(runs: Sequence[Drawn]) -> list[Details]:
                 users.setdefault(json.dumps(flow["tcp"]), []).append(name)
     return [
         Details(
+            "QUIC" if "quic" in json.loads(text) else "TCP",
             _named(names),
             [(key.replace("_", " ").replace(".", ", "), value) for key, value in _flat("", json.loads(text))],
         )
@@ -118,9 +125,10 @@ def _bearer(run: Drawn) -> str:
     return " and ".join(str(each.get("preset") or each.get("model") or "–") for each in bearers) or "–"
 
 
-def _profiles(run: Drawn) -> str:
+def _profiles(run: Drawn, *, is_quic: bool) -> str:
     """Return profile and congestion control; of a link, kernel and default of its namespaces."""
-    return ", ".join(dict.fromkeys(_profile(flow["tcp"]) for flow in run.flows if flow.get("tcp"))) or "–"
+    settings = [flow["tcp"] for flow in run.flows if flow.get("tcp")]
+    return ", ".join(dict.fromkeys(_profile(each) for each in settings if ("quic" in each) == is_quic)) or "–"
 
 
 def _profile(tcp: Mapping[str, Any]) -> str:

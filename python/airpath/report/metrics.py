@@ -11,7 +11,7 @@ from airpath.plot.acknowledgements import tcp_round_trips
 from airpath.quantities import rate, seconds, share, size
 from airpath.result import NotLoggedError, Result, UnreadableResultError
 from airpath.statistics import Interval, mean_interval, repetition_means, student_t
-from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS
+from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS, is_steering_probe
 
 
 def few(value: float) -> str:
@@ -108,8 +108,21 @@ def alike(result: Result) -> list[Alike]:
 
 
 def probes(result: Result) -> pl.DataFrame:
-    """Return the rows of the flows that measure a delay: pings and datagrams."""
-    return result.flows.filter(~pl.col("kind").is_in((*TRANSFERS, *VIDEOS, "voice")))
+    """Return the rows of the flows that measure a delay: pings and datagrams.
+
+    Without the probes of `[steering]`.
+    """
+    measured = ~pl.col("kind").is_in((*TRANSFERS, *VIDEOS, "voice"))
+    return result.flows.filter(measured & ~pl.col("flow").is_in(_steering(result)))
+
+
+def pings(result: Result) -> list[int]:
+    """Return the numbers of the flows that are pings of the scenario."""
+    return probes(result).filter(kind="ping")["flow"].unique().to_list()
+
+
+def _steering(result: Result) -> list[int]:
+    return sorted({flow["flow"] for flow in result.summary["flows"] if is_steering_probe(flow)})
 
 
 def videos(result: Result) -> pl.DataFrame:
@@ -133,10 +146,10 @@ def round_trips(result: Result) -> pl.DataFrame:
         NotLoggedError: The run did not log the table that has them.
     """
     moving = transfers(result)
-    pings = result.flows.filter(kind="ping")["flow"].unique().to_list()
-    if not pings:
+    pinging = pings(result)
+    if not pinging:
         return tcp_round_trips(result).select("repetition", "round_trip").collect()
-    arrived = result.scan("app").filter((pl.col("step") == "arrived") & pl.col("flow").is_in(pings))
+    arrived = result.scan("app").filter((pl.col("step") == "arrived") & pl.col("flow").is_in(pinging))
     samples = arrived.select("repetition", t=pl.col("time") / 1e9, round_trip=pl.col("delay") / 1e9).collect()
     if moving.height == 0:
         return samples.drop("t")

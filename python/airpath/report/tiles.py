@@ -130,7 +130,7 @@ def _round_trip(result: Result) -> Reading | None:
     if samples.height == 0:
         return None
     values = [fmean(each.values(result)) for each in (metrics.ROUND_TRIP_MEDIAN, metrics.ROUND_TRIP_95)]
-    source = "pings" if result.flows.filter(kind="ping").height else "acknowledgements"
+    source = "pings" if metrics.pings(result) else "acknowledgements"
     least = seconds(_least(samples["round_trip"]))
     median, high = map(seconds, values)
     return Reading(median, f"median; 95 % within {high}, least {least}; {samples.height:,} measured by {source}")
