@@ -358,6 +358,11 @@ OPTIONAL_TABLES = ("pages", "objects", "buffers", "segments", "scripts", "middle
 """Tables that `summary.json` has only if they have rows."""
 
 
+def is_quic(flow: Mapping[str, Any]) -> bool:
+    """Return whether a flow is over QUIC."""
+    return "quic" in (flow.get("tcp") or {})
+
+
 def is_steering_probe(flow: Mapping[str, Any]) -> bool:
     """Return whether a flow is the probes that `[steering]` sends over a bearer."""
     mobile = str(flow["mobile"]).removesuffix("-second")

@@ -199,6 +199,29 @@ def test_queues_are_those_of_the_log_and_empty_when_all_have_left(hs_dsch: airpa
     assert cell.x[-1] == pytest.approx(last, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("settings", "note"),
+    [
+        ({"proxy.budget": "adaptive"}, "The time of the data in the proxy is left out."),
+        ({"flow.transport": "quic-quinn"}, "Of QUIC, packets of more than half the greatest size count as data."),
+    ],
+)
+def test_the_hops_of_a_proxy_and_of_quic_are_drawn(settings: dict[str, str], note: str) -> None:
+    result = airpath.run("umts-r99-384", set={"fixed.delay": "20 ms", **settings})
+    figure = plot.hops(result)
+    assert plot.caption_of(figure).notes == [note]
+    delays = {each["name"]: each["y"] for each in figure.to_dict()["data"]}
+    assert set(delays) == {"fixed", "cell"}
+    assert max(delays["fixed"]) == pytest.approx(20, rel=0.01)
+    assert min(delay for delay in delays["cell"] if delay) > 50
+
+
+def test_a_transfer_without_arrivals_has_no_hops() -> None:
+    result = airpath.run("umts-r99-384", set={"duration": "200 ms"})
+    with pytest.raises(plot.NothingToDrawError, match="no data packet of download reached its end"):
+        plot.hops(result)
+
+
 def test_the_hops_add_up_to_the_way_of_a_packet(hs_dsch: airpath.Result) -> None:
     figure = plot.hops([hs_dsch, hs_dsch])
     milliseconds = sum(bar.x[0] for bar in traces(figure))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from airpath.result import NotLoggedError, Result
-from airpath.tables import PROXY
+from airpath.tables import PROXY, is_quic
 
 Kind = Literal["client", "server"]
 
@@ -80,7 +80,7 @@ def connections(result: Result, repetition: int) -> Iterator[Connection]:
         row = known[flow % len(flows)]
         title = row["name"] if flow in known else f"{row['name']}, connection {flow // len(flows)}"
         packets, states = steps.filter(flow=flow), senders.filter(flow=flow)
-        quic = row.get("tcp", {}).get("profile") == "quic-quinn"
+        quic = is_quic(row)
         for ends, side in _sides(packets, row["mobile"], proxied=PROXY in set(states["component"])):
             numbers = _by_datagrams(side, arrivals.get(flow, [])) if quic else _by_segments(side)
             for number, part in _parts(side, numbers):

@@ -11,6 +11,7 @@ from airpath.plot.selection import Line, NothingToDrawError, Results, drawn, lin
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import average, largest, numbers
+from airpath.tables import PROXY, is_quic
 
 _READ = (
     "The mean delay of data packets in each hop, by time step: queueing, transmission, retransmissions, propagation. "
@@ -39,7 +40,9 @@ def hops(results: Results, flow: int | None = None, *, repetition: int | None = 
     picked, notes = lines(runs, flow) if len(runs) > 1 else lines(runs, chosen[0]["flow"])
     stays = [_stays(line) for line in picked]
     if all(frame.height == 0 for frame in stays):
-        raise NothingToDrawError("no data packet went through")
+        names = ", ".join(dict.fromkeys(str(line.flow["name"]) for line in picked))
+        raise NothingToDrawError(f"no data packet of {names} reached its end")
+    notes += [note for note, applies in _NOTES.items() if any(applies(line) for line in picked)]
     stays = [
         frame.with_columns(hop=pl.col("hop").replace(bearer_names(line.run)))
         for line, frame in zip(picked, stays, strict=True)
@@ -120,11 +123,14 @@ def _means(chosen: Sequence[Line], stays: Sequence[pl.DataFrame], notes: list[st
 def _stays(line: Line) -> pl.DataFrame:
     """Return the seconds that each delivered data packet was in each hop.
 
-    `t` is the time at which the packet entered its first hop.
+    `t` is the time at which the packet entered its first hop. A proxy ends connections: the packets
+    that it absorbs have arrived, and it creates those towards the receiver.
     """
     events = line.of_flow("packets").filter(pl.col("direction") == line.direction)
-    data = events.filter((pl.col("step") == "sent") & (pl.col("length") > 0)).select("packet")
-    arrived = events.filter(pl.col("step") == "received").select("packet")
+    has_data = pl.col("size") > pl.col("size").max() / 2 if is_quic(line.flow) else pl.col("length") > 0
+    data = events.filter(pl.col("step").is_in(["sent", "created"])).filter(has_data).select("packet")
+    ended = (pl.col("step") == "absorbed") & (pl.col("component") == PROXY)
+    arrived = events.filter((pl.col("step") == "received") | ended).select("packet")
     came = events.filter(pl.col("step") == "queued").select("packet", "component", came="t")
     left = events.filter(pl.col("step") == "delivered").select("packet", "component", left="t")
     joined = came.join(left, on=["packet", "component"]).join(data, on="packet", how="semi")
@@ -132,6 +138,17 @@ def _stays(line: Line) -> pl.DataFrame:
         "packet", "came", t=pl.col("came").min().over("packet"), stay=pl.col("left") - pl.col("came"), hop="component"
     )
     return stays.collect().sort("t", "came")
+
+
+def _crosses_proxy(line: Line) -> bool:
+    return any(component["name"] == PROXY for component in line.run.result.summary["components"])
+
+
+_NOTES = {
+    "The time of the data in the proxy is left out.": _crosses_proxy,
+    "Of QUIC, packets of more than half the greatest size count as data.": lambda line: is_quic(line.flow),
+}
+"""Notes, and the lines to which they apply."""
 
 
 def _order(stays: pl.DataFrame) -> list[str]:
