@@ -14,6 +14,7 @@ from airpath.quantities import count
 from airpath.trace import stream
 from airpath.trace.compare.report import write
 from airpath.trace.quic import flows
+from support import Command
 
 DOWNLOAD = '[[flow]]\nkind = "download"\ntransport = "quic-quinn"\nbytes = '
 SCENARIOS = {
@@ -160,6 +161,20 @@ def test_a_flow_is_selected_by_its_address() -> None:
     assert airpath.trace(capture("page", "server"), flow=":443").quic.height == 1
     with pytest.raises(airpath.TraceError, match="no connection matches"):
         airpath.trace(capture("page", "server"), flow=":444")
+
+
+def test_a_flow_has_another_name_than_a_connection(airpath_command: Command, tmp_path: Path) -> None:
+    both = f'{DOWNLOAD}"50 kB"\n[[flow]]\nkind = "download"\nbytes = "50 kB"'
+    scenario = f'format = 1\nduration = "60 s"\nbearer.preset = "umts-r99-384"\n{both}\n'
+    result = airpath.run(scenario, out=tmp_path / "run", capture=True)
+    text = airpath_command("trace", result.path).out
+    client = airpath.trace(result.path).quic["client"].item()
+    assert f"\nQUIC flow 1, {client} → " in text
+    assert f"--flow {client} selects QUIC flow 1" in text
+    selected = airpath_command("trace", result.path, "--flow", client).out
+    assert "1 QUIC flow\n" in selected and "selects" not in selected and "\nConnection" not in selected
+    page = airpath.trace(result.path).report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<title>1 connection and 1 QUIC flow" in page
 
 
 @pytest.mark.parametrize("cut", range(3, 40, 4))

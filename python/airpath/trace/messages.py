@@ -344,11 +344,15 @@ def summary(reading: Row, connections: int, quic: int = 0) -> str:
     names = ", ".join(file["name"] for file in reading["files"])
     times = [(file["first"], file["last"]) for file in reading["files"] if file["first"] is not None]
     span = (max(last for _, last in times) - min(first for first, _ in times)) / 1e9 if times else 0.0
-    parts = ["1 connection" if connections == 1 else f"{connections:,} connections"] if connections or not quic else []
-    parts += ["1 QUIC flow" if quic == 1 else f"{quic:,} QUIC flows"] if quic else []
-    flows = ", ".join(parts)
+    flows = ", ".join(counted(connections, quic))
     unit = _unit(reading)
     return f"{names}: {count(frames)} {unit.removesuffix('s') if frames == 1 else unit} in {seconds(span)}, {flows}"
+
+
+def counted(connections: int, quic: int) -> list[str]:
+    """Return the number of connections, and that of QUIC flows if there are any."""
+    parts = ["1 connection" if connections == 1 else f"{connections:,} connections"] if connections or not quic else []
+    return parts + (["1 QUIC flow" if quic == 1 else f"{quic:,} QUIC flows"] if quic else [])
 
 
 def _unit(reading: Row) -> str:

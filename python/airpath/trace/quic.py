@@ -13,7 +13,7 @@ from airpath.trace.messages import main_cause
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData
 
-HEAD = ("", "QUIC flow", "time", "main cause", "version", "established after", "round trip", "datagrams", "bytes")
+HEAD = ("", "ends", "time", "main cause", "version", "established after", "round trip", "datagrams", "bytes")
 """Titles of the columns of `rows`."""
 NUMBERS = ("time", "established after", "round trip")
 """Those with numbers."""

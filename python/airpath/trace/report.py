@@ -22,7 +22,7 @@ from airpath.trace.figures.view import FlowView, direction_of
 from airpath.trace.format import Row
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
-from airpath.trace.messages import clock, summary, together
+from airpath.trace.messages import clock, counted, summary, together
 from airpath.trace.quic import figures_table, quic_table
 from airpath.trace.quic import flows as quic_flows
 from airpath.trace.selection import arguments
@@ -125,9 +125,7 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
 
 def _title(connections: int, quic: int) -> str:
     """Return the number of connections and QUIC flows."""
-    parts = [f"{connections:,} connections"] if connections or not quic else []
-    parts += [f"{quic:,} QUIC flow{'s' if quic > 1 else ''}"] if quic else []
-    return " and ".join(parts)
+    return " and ".join(counted(connections, quic))
 
 
 def _grouped(drawings: list[Figure | Missing], group: str, explained: set[str]) -> list[Figure | Missing]:

@@ -58,8 +58,7 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
         for text in together(flows, trace.causes, trace.directions):
             console.print(text, soft_wrap=not console.is_terminal)
     if quic:
-        head = [(name, name in QUIC_NUMBERS) for name in QUIC_HEAD]
-        _print(console, head, quic_rows(quic), titles=QUIC_HEAD[:2], whole="main cause")
+        _quic_table(quic, console, alone=len(flows) + len(quic) == 1)
     for flow in flows[:MOST_ROWS] if why else flows if len(flows) == 1 else []:
         _page(trace, flow, console, why=why)
     for flow in quic[:MOST_ROWS] if why else quic if len(quic) == 1 else []:
@@ -184,6 +183,18 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
     if len(flows) > MOST_ROWS:
         line = f"{MOST_ROWS} of {len(flows):,} connections; --format csv lists all, --flow selects."
         console.print(line, style="dim", soft_wrap=not console.is_terminal)
+
+
+def _quic_table(flows: Sequence[Row], console: "Console", *, alone: bool) -> None:
+    """Print one row per QUIC flow, and how `--flow` selects one of several flows."""
+    head = [(name, name in QUIC_NUMBERS) for name in QUIC_HEAD]
+    # Connections have numbers of their own.
+    rows = [(f"QUIC flow {number}", *texts) for number, *texts in quic_rows(flows)]
+    _print(console, head, rows, titles=QUIC_HEAD[:2], whole="main cause")
+    if alone:
+        return
+    line = f"--flow {flows[0]['client']} selects QUIC flow {flows[0]['quic']}; a number selects a connection of TCP."
+    console.print(line, style="dim", soft_wrap=not console.is_terminal)
 
 
 def _print(
