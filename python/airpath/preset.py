@@ -3,7 +3,8 @@
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -98,13 +99,46 @@ def figures(name: str) -> Figures | None:
     return Figures(connected, idle, down["throughput_bps"], up["throughput_bps"])
 
 
-def all_figures(names: Iterable[str]) -> dict[str, Figures | None]:
+STORED_FIGURES = Path(__file__).with_name("preset_figures.json")
+"""The figures of the presets of bearers, which take many seconds to simulate: by name, digest of
+the preset's text and figures. A test compares them with a simulation."""
+
+
+def all_figures(bearers: Iterable[Preset]) -> dict[str, Figures | None]:
+    """Return the figures of several bearers' presets; those of a changed preset are simulated."""
+    stored: dict[str, Any] = json.loads(STORED_FIGURES.read_text(encoding="utf-8"))
+    known: dict[str, Figures | None] = {}
+    changed = []
+    for each in bearers:
+        found = stored.get(each.name)
+        if found is None or found["digest"] != _digest(each):
+            changed.append(each.name)
+        else:
+            known[each.name] = Figures(**found["figures"]) if found["figures"] else None
+    return known | (simulated_figures(changed) if changed else {})
+
+
+def simulated_figures(names: Iterable[str]) -> dict[str, Figures | None]:
     """Simulate the figures of several bearers' presets, side by side on the processors."""
     from concurrent.futures import ThreadPoolExecutor
 
     names = list(names)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return dict(zip(names, pool.map(figures, names), strict=True))
+
+
+def stored_text(bearers: Iterable[Preset]) -> str:
+    """Simulate the figures of presets, and return the text of their file."""
+    known = {each.name: each for each in bearers}
+    records = {
+        name: {"digest": _digest(known[name]), "figures": asdict(found) if found else None}
+        for name, found in simulated_figures(known).items()
+    }
+    return json.dumps(records, indent=1) + "\n"
+
+
+def _digest(preset: Preset) -> str:
+    return sha256(preset.text.encode()).hexdigest()[:16]
 
 
 def common_names() -> dict[str, str]:

@@ -1,9 +1,11 @@
 """`airpath presets`, `study` and `report`, the version and completion."""
 
 import json
+import os
 import sys
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from airpath.preset import Figures
 from airpath.quantities import rate
 from support import ROOT, Command
 
+_preset = sys.modules[Figures.__module__]  # `airpath.preset` is the function
 PRESETS = {
     "wired",
     "umts-dch-64",
@@ -35,10 +38,7 @@ def test_presets_are_listed(
     airpath_command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     listed = {each["name"]: each for each in airpath_command("presets", "list", "--format", "json").json}
-    # The figures of all bearers take many seconds: the table has those of the JSON.
     known = {name: each["figures"] for name, each in listed.items() if "figures" in each}
-    module = sys.modules[Figures.__module__]  # `airpath.preset` is the function
-    monkeypatch.setattr(module, "all_figures", lambda names: {name: _figures(known.get(name)) for name in names})
     monkeypatch.setenv("FORCE_COLOR", "")
     list_presets()
     text = capsys.readouterr().out
@@ -57,9 +57,31 @@ def test_presets_are_listed(
     assert 0.27 < lte["idle_round_trip_s"] < 0.31
 
 
-def _figures(values: dict[str, float] | None) -> Figures | None:
-    names = ("round_trip_s", "idle_round_trip_s", "down_bps", "up_bps")
-    return Figures(*(values[name] for name in names)) if values else None
+def test_the_stored_figures_of_presets_are_those_of_the_simulation() -> None:
+    """With `AIRPATH_BLESS=1` it writes them."""
+    bearers = [each for each in airpath.presets() if each.kind == "bearer"]
+    text = _preset.stored_text(bearers)
+    if os.environ.get("AIRPATH_BLESS"):
+        _preset.STORED_FIGURES.write_text(text, encoding="utf-8")
+    assert _preset.STORED_FIGURES.read_text(encoding="utf-8") == text, (
+        "a model or preset has changed: run this test with AIRPATH_BLESS=1, and check the differences"
+    )
+
+
+def test_the_figures_of_a_changed_preset_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    wired = airpath.preset("wired")
+    [stored] = _preset.all_figures([wired]).values()
+    simulated: list[str] = []
+
+    def simulate(name: str) -> Figures | None:
+        simulated.append(name)
+        return stored
+
+    monkeypatch.setattr(_preset, "figures", simulate)
+    assert _preset.all_figures([wired]) == {"wired": stored}
+    assert simulated == []
+    assert _preset.all_figures([replace(wired, text=f"{wired.text}# mine")]) == {"wired": stored}
+    assert simulated == ["wired"]
 
 
 def test_every_parameter_has_a_source() -> None:

@@ -42,7 +42,7 @@ def list_presets(
     from airpath.quantities import rate, seconds
 
     found = presets()
-    bearers = all_figures(each.name for each in found if each.kind == "bearer")
+    bearers = all_figures(each for each in found if each.kind == "bearer")
     if format == "json":
         typer.echo(json.dumps([each.to_dict() | _record(bearers.get(each.name)) for each in found], indent=2))
         return
