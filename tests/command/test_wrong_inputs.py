@@ -296,7 +296,7 @@ INPUTS = [
         "--radio-columns",
     ),
     wrong("plot-figure-of-run", "plot kept --figure duration_s -o x.pdf", "for the folder of a sweep", "--what"),
-    wrong("plot-labels", "plot kept --what window --label a --label b -o x.pdf", "2 labels for 1 results", "once"),
+    wrong("plot-labels", "plot kept --what window --label a --label b -o x.pdf", "2 labels for 1 result", "once"),
     wrong("page-address", "page load localhost:3000 --link wired -o x", "is no page", "http://localhost:3000"),
     wrong(
         "page-localhost", "page load http://localhost:3000/ --link wired -o x", "the mobile itself", "--host-port 3000"

@@ -379,6 +379,18 @@ def test_the_command_writes_it(airpath_command: Command, scenario: Callable[...,
     assert "airpath report one -o report.html" in (airpath_command.folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_labels_of_the_command_name_the_results(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    for name in ("one", "two"):
+        assert airpath_command("run", scenario(), "--out", name).code == 0
+    labels = ("--label", "with a proxy", "--label", "Reno")
+    assert airpath_command("report", "one", "two", *labels, "-o", "report.html").code == 0
+    page = Page(airpath_command.folder / "report.html")
+    assert "with a proxy against Reno" in page.words
+    assert "airpath report one two --label 'with a proxy' --label Reno -o report.html" in page.words
+    done = airpath_command("report", "one", "two", "--label", "one", "-o", "report.html")
+    assert (done.code, "1 label for 2 results" in done.err) == (2, True)
+
+
 def test_large_differences_are_factors() -> None:
     assert relative_change(0.125) == "+12.5\u00a0%"
     assert relative_change(-0.979) == "−97.9\u00a0%"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from airpath.cli.label_option import Labels, check_labels, labelled
 from airpath.cli.messages import Problem, check_outputs, explained, writing
 from airpath.suggest import did_you_mean
 
@@ -69,10 +70,7 @@ def plot(
     flow: Annotated[
         int | None, typer.Option(min=0, metavar="N", help=f"Draw this flow only ({', '.join(_OF_A_FLOW)}).")
     ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="The name of a result in the legend; once for each, in their order."),
-    ] = None,
+    label: Labels = None,
 ) -> None:
     """Draw one figure of results as an image for a paper.
 
@@ -110,8 +108,7 @@ def plot(
     from airpath.plot.image import ImageError, write_image
 
     size = (_millimetres("--width", width), None if height is None else _millimetres("--height", height))
-    if label and len(label) != len(results):
-        raise Problem(f"{len(label)} labels for {len(results)} results", next_step="give --label once for each")
+    check_labels(label, results)
     with explained():
         check_outputs(out)
         try:
@@ -159,7 +156,6 @@ def _named(what: str | None) -> What:
 
 
 def _of_runs(results: list[Path], what: What, flow: int | None, labels: list[str] | None) -> "go.Figure":
-    from airpath import load
     from airpath import plot as figures
 
     if flow is not None and what not in _OF_A_FLOW:
@@ -167,9 +163,7 @@ def _of_runs(results: list[Path], what: What, flow: int | None, labels: list[str
     if what is What.WATERFALL and len(results) > 1:
         raise Problem("a waterfall is drawn of one result", next_step="name one folder")
     draw: Callable[..., go.Figure] = getattr(figures, what.replace("-", "_"))
-    loaded = [load(folder) for folder in results]
-    for result, text in zip(loaded, labels or [], strict=False):
-        result.label = text
+    loaded = labelled(results, labels)
     shown = loaded[0] if len(loaded) == 1 else loaded
     return draw(shown) if flow is None else draw(shown, flow=flow)
 

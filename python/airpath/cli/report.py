@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from airpath.cli.command_for import command_for
+from airpath.cli.label_option import Labels, check_labels, labelled
 from airpath.cli.messages import Problem, check_outputs, check_report_file, check_report_name, explained, writing
 from airpath.suggest import did_you_mean
 
@@ -25,6 +26,7 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="Of a sweep: draw this column of flows; may be given many times."),
     ] = None,
+    label: Labels = None,
     shared_library: Annotated[
         bool,
         typer.Option(
@@ -41,10 +43,10 @@ def report(
       airpath report runs/one
       airpath report runs/one -o report.html
       airpath report runs/hs-dsch runs/dch -o compared.html
+      airpath report runs/cubic runs/reno --label CUBIC --label Reno -o compared.html
       airpath report runs/sweep -o sweep.html --figure duration_s
     """
     from airpath import load
-    from airpath.report import write
     from airpath.report.page import move_library
 
     with explained():
@@ -65,18 +67,26 @@ def report(
         check_report_file(out, "`airpath export DIR --format csv -o TABLES` writes tables")
         check_outputs(out)
         if len(results) == 1 and (results[0] / "sweep.json").is_file():
+            if label:
+                raise Problem(f"{results[0]} is a sweep, and --label names runs", next_step="remove it")
             _report_sweep(results[0], out, figure)
         elif figure:
             raise Problem("--figure is for the folder of a sweep", next_step="remove it, or name one such folder")
         else:
-            for folder in results:
-                load(folder)  # name every unusable folder's fault before the drawing starts
-            with writing(out):
-                write(results, out)
+            _report_runs(results, out, label)
         if shared_library:
             with writing(out):
                 move_library(out)
     typer.echo(out)
+
+
+def _report_runs(results: list[Path], out: Path, labels: list[str] | None) -> None:
+    from airpath.report import write
+
+    check_labels(labels, results)
+    loaded = labelled(results, labels)  # names every unusable folder's fault before the drawing starts
+    with writing(out):
+        write(loaded, out)
 
 
 def repetitions_of(folder: Path) -> list[Path]:

@@ -16,8 +16,11 @@ def commands(runs: Sequence[Drawn], out: Path, command: str | None) -> list[str]
     if command is not None:
         return [command]
     lines = [_MAKES[kind](run) for run in runs if (kind := _kind(run)) in _MAKES]
-    folders = " ".join(shlex.quote(str(run.result.path)) for run in runs)
-    lines.append(f"airpath report {folders} -o {shlex.quote(str(out))}")
+    words = ["airpath", "report", *(str(run.result.path) for run in runs)]
+    given = [run.result.label for run in runs]
+    if all(given):
+        words += [word for label in given if label is not None for word in ("--label", label)]
+    lines.append(shlex.join([*words, "-o", str(out)]))
     return lines
 
 
