@@ -132,13 +132,18 @@ def test_values_are_those_of_toml(text: str, values: list[object]) -> None:
     assert [(type(each), each) for each in values_of([f"k={text}"])["k"]] == [(type(each), each) for each in values]
 
 
+def test_rows_have_no_log(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    line = ("run", scenario(), "--vary", "bearer.bler=0.1,0.2", "--quiet")
+    assert airpath_command(*line, "--no-log").out == airpath_command(*line).out != ""
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--vary", "bearer.bler=0.1", "--vary", "bearer.bler=0.2"], "--vary bearer.bler: given twice"),
         (["--vary", "bearer.bler=0.1", "--set", "bearer.bler=0.2"], "--set bearer.bler: --vary sets it, too"),
         (["--vary", 'tcp.congestion="reno'], "is not closed"),
-        (["--vary", "bearer.bler=0.1", "--no-log"], "--vary keeps rows only"),
+        (["--vary", "bearer.bler=0.1", "--out", "swept", "--capture"], "--vary keeps rows only"),
     ],
 )
 def test_wrong_combinations_run_nothing(

@@ -506,6 +506,9 @@ def test_a_report_is_written_although_a_finding_fails(
     done = CliRunner().invoke(study_commands, ["report", "small"])
     assert done.exit_code == 0, done.output
     assert "Round trips." in (tmp_path / "small.html").read_text(encoding="utf-8")
+    for option in ("--out", "--output", "-o"):
+        assert CliRunner().invoke(study_commands, ["report", "small", option, f"{option}.html"]).exit_code == 0
+        assert (tmp_path / f"{option}.html").is_file()
 
 
 def test_ranges_and_spreads_are_printed_as_they_were_published(small: Callable[..., Path], core: Core) -> None:

@@ -114,8 +114,8 @@ def run(
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
-    if vary and (capture or report or no_log):
-        raise Problem("--vary keeps rows only", next_step="run one case with --capture, --report or --no-log")
+    if vary and (capture or report):
+        raise Problem("--vary keeps rows only", next_step="run one case with --capture or --report")
     _check_report(report, out)
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained(overrides):

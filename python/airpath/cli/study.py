@@ -179,7 +179,7 @@ def report_study(
     id: Annotated[str, typer.Argument(metavar="ID", help="The study.", autocompletion=_complete)],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The report, one HTML file; by default ID.html."),
+        typer.Option("--out", "--output", "-o", metavar="FILE", help="The report, one HTML file; by default ID.html."),
     ] = None,
     runs: Annotated[
         Path | None,
@@ -194,7 +194,7 @@ def report_study(
     \b
     Examples:
       airpath study report hsdpa-sim
-      airpath study report hsdpa-sim --runs runs/hsdpa-sim --output hsdpa-sim.html
+      airpath study report hsdpa-sim --runs runs/hsdpa-sim --out hsdpa-sim.html
 
     \b
     Exit codes:
