@@ -188,6 +188,18 @@ def test_tables_of_transports_that_no_flow_uses_are_noted(airpath_command: Comma
         assert done.err == f"note: no flow uses {unused}: [{unused.lower()}] of the scenario has no effect\n"
 
 
+def test_prague_without_a_queue_that_marks_is_noted(airpath_command: Command, scenario: WriteScenario) -> None:
+    keys = ("tcp.ecn=true", "tcp.accurate_ecn=true", "tcp.congestion=prague")
+    line = ["run", "wired", *(word for key in keys for word in ("--set", key))]
+    without = airpath_command(*line)
+    assert (without.code, "no queue of the path marks packets, so prague" in without.err) == (0, True)
+    for queue in ("bearer.downlink.queue.discipline=dualpi2", "bearer.downlink.queue.discipline=cake"):
+        assert airpath_command(*line, "--set", queue).err == ""
+    drops = ("bearer.downlink.queue.discipline=codel", "proxy={ queue = { rate = '50 Mbit/s', ecn = false } }")
+    for queue in drops:
+        assert "so prague responds to losses only" in airpath_command(*line, "--set", queue).err
+
+
 def test_quiet_prints_the_result_only(airpath_command: Command, scenario: WriteScenario) -> None:
     path = scenario()
     loud = airpath_command("run", path, "--out", "one")
