@@ -78,7 +78,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         for line in lines[:_MOST_LINES]:
             console.print(line, style="dim")
         if len(lines) > _MOST_LINES:
-            console.print(f"and {len(lines) - _MOST_LINES:,} more such lines; --format csv prints all figures", style="dim")
+            console.print(f"and {len(lines) - _MOST_LINES:,} more such lines; --format csv prints all", style="dim")
         if any("gaps" in group[0] for group in delays):
             console.print(_PERIODS, style="dim")
     _print_videos(console, groups)
