@@ -170,6 +170,8 @@ pub struct Causes {
     /// When packets of the far end waited behind other connections, by captures of both ends; and
     /// the number of those that are over.
     waits: (Vec<Wait>, usize),
+    /// The same of the times in which its acknowledgements queued in front of their link.
+    return_queues: (Vec<(Instant, Instant)>, usize),
     /// The packets of all connections of the client.
     host: Option<Arc<HostLog>>,
     /// The shortest round trip of the client's handshakes with the same server.
@@ -250,6 +252,7 @@ impl Causes {
             radio: None,
             radio_states: RadioStates::default(),
             waits: (Vec::new(), 0),
+            return_queues: (Vec::new(), 0),
             host: None,
             host_round_trip: None,
         };
@@ -324,6 +327,7 @@ impl Causes {
         self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred, silences });
         self.set_near(joined.near);
         self.waits = (self.sender.bottleneck().waits_behind_others(far), 0);
+        self.return_queues = (self.sender.bottleneck().return_queues(far), 0);
         self
     }
 
@@ -642,7 +646,8 @@ impl Causes {
         self.radio_states.mark(begin, end, [sending, receiving], data_direction, &mut self.timeline);
     }
 
-    /// Marks the waits of the far end's packets behind other connections between two observations.
+    /// Marks the waits of the far end's packets between two observations: behind other connections,
+    /// and in front of their link.
     fn apply_waits(&mut self, begin: Instant, end: Instant) {
         let (waits, next) = &mut self.waits;
         while waits.get(*next).is_some_and(|wait| wait.end <= begin) {
@@ -650,6 +655,13 @@ impl Causes {
         }
         for wait in waits[*next..].iter().take_while(|wait| wait.begin < end) {
             self.timeline.behind_others(wait.begin.max(begin), wait.end.min(end), wait.behind);
+        }
+        let (queues, next) = &mut self.return_queues;
+        while queues.get(*next).is_some_and(|(_, until)| *until <= begin) {
+            *next += 1;
+        }
+        for (since, until) in queues[*next..].iter().take_while(|(since, _)| *since < end) {
+            self.timeline.acknowledgements_queued((*since).max(begin), (*until).min(end));
         }
     }
 

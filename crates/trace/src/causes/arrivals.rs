@@ -5,6 +5,7 @@ use std::sync::Arc;
 use airpath_core::{Instant, Span};
 
 use super::timeline::Waiting;
+use crate::two_point::silence::PATIENCE;
 use crate::two_point::{Direction, Fate, PacketDigest, Silences, Transit, round_trip};
 use airpath_capture::read::LATEST;
 
@@ -184,4 +185,36 @@ pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: S
     }
     waits.sort_unstable_by_key(|wait| (wait.begin, wait.end));
     waits
+}
+
+/// When acknowledgements of a direction queued in front of their link: each waited for longer than
+/// `window`, and the queue lasted for that time. The link is `before` after the sender of the
+/// direction. A link that has a queue carries packets, so a long time without an arrival is no
+/// queue.
+pub(super) fn acknowledgement_queues(direction: &Direction, window: Span, before: Span) -> Vec<(Instant, Instant)> {
+    let shortest = direction.delay.map_or(Span::ZERO, |delay| delay.minimum);
+    let after = shortest.saturating_sub(before);
+    let arrived =
+        |transit: &Transit| Some((transit.arrival()?.min(LATEST), transit.packet.time, transit.packet.length));
+    let mut packets: Vec<_> = direction.transits.iter().filter_map(arrived).collect();
+    packets.sort_unstable();
+    let mut queues: Vec<(Instant, Instant)> = Vec::new();
+    let (mut last, mut silent_until) = (Instant::ZERO, Instant::ZERO);
+    for (arrival, sent, length) in packets {
+        let left = arrival - after.min(arrival.since(Instant::ZERO));
+        if left.since(last) > PATIENCE {
+            silent_until = left;
+        }
+        last = left;
+        let since = (sent + before).max(silent_until);
+        if length > 0 || arrival.since(sent) <= shortest + window || since >= left {
+            continue;
+        }
+        match queues.last_mut() {
+            Some((_, end)) if since <= *end => *end = left.max(*end),
+            _ => queues.push((since, left)),
+        }
+    }
+    queues.retain(|(begin, end)| end.since(*begin) >= window);
+    queues
 }

@@ -3,7 +3,7 @@
 
 use airpath_core::{Instant, Span};
 
-use super::arrivals::{Arrival, Arrivals, Wait, waits_behind_others};
+use super::arrivals::{Arrival, Arrivals, Wait, acknowledgement_queues, waits_behind_others};
 use super::link_load::{Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
@@ -202,10 +202,19 @@ impl Bottleneck {
 
     /// When packets in `back` waited behind packets of other connections.
     pub(super) fn waits_behind_others(&self, back: &Direction) -> Vec<Wait> {
+        waits_behind_others(back, self.path.link_estimate().window(), self.delay_to_return_link(back))
+    }
+
+    /// When acknowledgements in `back` queued in front of their link.
+    pub(super) fn return_queues(&self, back: &Direction) -> Vec<(Instant, Instant)> {
+        acknowledgement_queues(back, self.path.link_estimate().window(), self.delay_to_return_link(back))
+    }
+
+    /// The delay between the sender of `back` and the link. The radio is the first hop of what the
+    /// mobile sends.
+    fn delay_to_return_link(&self, back: &Direction) -> Span {
         let shortest = back.delay.map_or(Span::ZERO, |delay| delay.minimum);
-        // The radio is the first hop of what the mobile sends.
-        let before = if self.on_radio { FIXED_NETWORK_DELAY.min(shortest / 4) } else { Span::ZERO };
-        waits_behind_others(back, self.path.link_estimate().window(), before)
+        if self.on_radio { FIXED_NETWORK_DELAY.min(shortest / 4) } else { Span::ZERO }
     }
 
     /// Whether arrivals are exact, from the capture of the other end.

@@ -14,6 +14,7 @@ use airpath_observe::End;
 
 use super::link_load::Load;
 use super::{Cause, Confidence, Piece, Stamp};
+use label::KnownWait;
 use label::is_clocked;
 pub(super) use label::{Label, Limit, View, Waiting};
 use pieces::Pieces;
@@ -57,7 +58,6 @@ impl Timeline {
                     && last.shared == [false; 2]
                     && last.reverse == Load::Free
                     && last.behind.is_none()
-                    && last.delayed.is_none()
                     && last.most == Confidence::High
                     && last.end.time == begin.time =>
             {
@@ -72,7 +72,6 @@ impl Timeline {
                 reverse: Load::Free,
                 filled: None,
                 behind: None,
-                delayed: None,
                 most: Confidence::High,
                 delivered,
             }),
@@ -108,9 +107,17 @@ impl Timeline {
     }
 
     /// A state of the radio delayed packets from `begin` to `end`. Where the link turns out not to
-    /// be full, that is the cause.
+    /// be full, that is the cause. It divides no slice: a state of milliseconds comes many times
+    /// while a long queue leaves the load of the link undecided.
     pub(super) fn delayed(&mut self, begin: Instant, end: Instant, what: Waiting) {
-        self.change(begin, end, |slice| Some(Slice { delayed: slice.delayed.max(Some(what)), ..slice }));
+        self.pieces.waited(begin, end, KnownWait::of_radio(what));
+    }
+
+    /// Acknowledgements of the far end queued in front of their link from `begin` to `end`, by
+    /// captures of both ends. Where the link of the data turns out not to be full, that is the
+    /// cause.
+    pub(super) fn acknowledgements_queued(&mut self, begin: Instant, end: Instant) {
+        self.pieces.waited(begin, end, KnownWait::ReturnQueue);
     }
 
     /// Until when the load of the link in front of the acknowledgements is known.

@@ -321,7 +321,7 @@ fn data_in_front_of_the_acknowledgements_counts_although_it_is_known_late() {
         packets.push((0, 200, 251 + number, format!("< data {begin}..{end} ack 100")));
     }
     for number in 0..5 {
-        let at = 1022 + number * 2;
+        let at = 1002 + number * 2;
         packets.push((0, 261, at, format!("> ack {}", (number + 1) * 2920)));
         for segment in 0..4 {
             let begin = 14600 + (number * 4 + segment) * 1460;
@@ -421,4 +421,32 @@ fn a_gap_in_which_other_connections_arrive_is_no_silence() {
     packets.sort_by_key(|(_, sent, ..)| *sent);
     let account = &accounts(&packets)[0];
     assert_eq!(millis(account, Cause::Radio), 0, "{account}");
+}
+
+#[test]
+fn acknowledgements_that_queue_in_front_of_their_link_show_that_it_is_full() {
+    // The downlink takes nothing; the uplink takes 60 ms for each acknowledgement. A radio log has
+    // a block that hybrid ARQ repeats in each of them.
+    let mut packets = handshake(0, 0);
+    let (mut free, mut gaps) = (250, Vec::new());
+    for number in 0..40 {
+        let (begin, end, sent) = (number * 1460, (number + 1) * 1460, 200 + number * 20);
+        packets.push((0, sent, sent + 50, format!("< data {begin}..{end} ack 100")));
+        let left = free.max(sent + 50);
+        packets.push((0, sent + 50, left + 50, format!("> ack {end}")));
+        gaps.push((left, left + 20));
+        free = left + 60;
+    }
+    let gap = |(begin, end): (u64, u64)| RadioGap {
+        begin: at(begin),
+        end: at(end),
+        direction: Some(Direction::Up),
+        name: "harq-repeat".into(),
+        wanted: false,
+    };
+    let log = RadioLog::default().with_delays(gaps.into_iter().map(gap).collect());
+    let account = &accounts(&packets)[0];
+    assert!(millis(account, Cause::Queueing) > 2000, "{account}");
+    let logged = &accounts_with(&packets, |_| true, Some(log))[0];
+    assert_eq!(millis(logged, Cause::Queueing), millis(account, Cause::Queueing), "{logged}");
 }

@@ -107,6 +107,45 @@ impl Waiting {
     }
 }
 
+/// A wait that is known for any time of a connection, and is the cause of what some limits of the
+/// sender would else have. An earlier one of two prevails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::causes) enum KnownWait {
+    /// Acknowledgements of the far end queued in front of their link.
+    ReturnQueue,
+    /// A state of the radio delayed acknowledgements.
+    RadioAcknowledgement,
+    /// A state of the radio delayed data.
+    RadioData,
+}
+
+impl KnownWait {
+    pub(super) const COUNT: usize = 3;
+    pub(super) const ALL: [Self; Self::COUNT] = [Self::ReturnQueue, Self::RadioAcknowledgement, Self::RadioData];
+
+    /// The wait for a state of the radio.
+    pub(super) const fn of_radio(what: Waiting) -> Self {
+        match what {
+            Waiting::Acknowledgement => Self::RadioAcknowledgement,
+            Waiting::Data => Self::RadioData,
+        }
+    }
+
+    /// The cause of time that would else have the cause `limit`; `None` if it keeps that.
+    pub(super) const fn cause(self, limit: Cause) -> Option<(Cause, Confidence)> {
+        match self {
+            Self::ReturnQueue if is_clocked(limit) || matches!(limit, Cause::Latency) => {
+                Some((Cause::Queueing, Confidence::Medium))
+            }
+            Self::RadioAcknowledgement if Waiting::Acknowledgement.delays(limit) => {
+                Some((Cause::Radio, Confidence::High))
+            }
+            Self::RadioData if Waiting::Data.delays(limit) => Some((Cause::Radio, Confidence::High)),
+            _ => None,
+        }
+    }
+}
+
 /// The view that labels a slice. Rounds of the sender's view have even numbers, and those of the
 /// receiver's view odd ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

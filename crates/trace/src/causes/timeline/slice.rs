@@ -19,8 +19,6 @@ pub(super) struct Slice {
     pub filled: Option<View>,
     /// The packets of the far end that waited behind other connections.
     pub behind: Option<Waiting>,
-    /// The packets of either end that a state of the radio delayed.
-    pub delayed: Option<Waiting>,
     /// The highest confidence that its cause can have: less where the capture lacks packets that
     /// could show another.
     pub most: Confidence,

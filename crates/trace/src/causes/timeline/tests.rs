@@ -69,3 +69,24 @@ fn no_packet_waits_behind_others_in_a_gap_of_the_radio() {
         assert_eq!(cause_behind_others(Label::AcknowledgementGap(Confidence::High), what), Cause::Radio);
     }
 }
+
+/// A long queue leaves the load of the link undecided for seconds, while hybrid ARQ repeats a block
+/// every few milliseconds.
+#[test]
+fn many_short_delays_do_not_replace_a_full_link() {
+    let mut timeline = Timeline::default();
+    let mut sums = std::collections::BTreeMap::new();
+    let mut add =
+        |piece: &Piece| *sums.entry(piece.cause).or_insert(0) += piece.end.since(piece.begin).as_nanos() / 1_000_000;
+    for begin in (0..4000).step_by(10) {
+        timeline.push(at(begin), at(begin + 10), Label::Limited(Limit::CongestionWindow, 2), [0; 2]);
+        timeline.delayed(at(begin + 2).time, at(begin + 5).time, Waiting::Acknowledgement);
+        timeline.delayed(at(begin + 3).time, at(begin + 6).time, Waiting::Data);
+        timeline.settle(Instant::FAR_FUTURE, &mut add);
+    }
+    timeline.set_load(at(3000).time, Load::Queueing, Limit::SlowStart, View::Sender);
+    timeline.set_load(at(4000).time, Load::Free, Limit::SlowStart, View::Sender);
+    timeline.finish(&mut add);
+    let expected = [(Cause::CongestionWindow, 600), (Cause::Queueing, 3000), (Cause::Radio, 400)];
+    assert_eq!(sums.into_iter().collect::<Vec<_>>(), expected);
+}
