@@ -24,6 +24,10 @@ SCENARIOS = {
     "outage of LTE": ("lte-10mhz", f'[[change]]\nat = "2 s"\noutage = "2 s"\n{DOWNLOAD}"20 MB"'),
     "shared": ("umts-dch-384", f'{DOWNLOAD}"1 MB"\n[[flow]]\nkind = "download"\nbytes = "1 MB"'),
     "small window": ("lte-10mhz", f'{DOWNLOAD}"3 MB"\nquic = {{ receive_window = "30 kB" }}'),
+    "short queue": (
+        "wired",
+        f'bearer.rate = "5 Mbit/s"\nbearer.queue.discipline = "codel"\n{DOWNLOAD}"5 MB"',
+    ),
     "think time": (
         "lte-10mhz",
         '[[flow]]\nkind = "transactions"\ntransport = "quic-quinn"\nresponse = "200 kB"\nthink = "5 s"\n'
@@ -124,6 +128,13 @@ def test_a_small_window_is_the_senders() -> None:
     trace = airpath.trace(capture("small window", "server"))
     times = seconds(trace)
     assert times["sender"] > 0.85 * sum(flow["duration_s"] for flow in flows(trace))
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_full_link_with_a_short_queue_is_found(end: str) -> None:
+    trace = airpath.trace(capture("short queue", end))
+    times = seconds(trace)
+    assert times["queueing"] + times["path_rate"] > 0.6 * sum(flow["duration_s"] for flow in flows(trace))
 
 
 def test_another_connection_shares_the_link() -> None:

@@ -6,6 +6,7 @@
 //! [`Bottleneck`], [`Timeline`] and [`RadioStates`]. The time in which a sender does not send
 //! although the path could carry has one cause, [`Cause::Sender`].
 
+mod kept_rate;
 mod sending;
 mod spin;
 
@@ -26,13 +27,15 @@ use super::{Account, Cause, Confidence, Phase, Piece, Radio, Stamp, from_far};
 use crate::radio::RadioLog;
 use crate::shared_path::HostLog;
 use crate::two_point::silence::PATIENCE;
+use kept_rate::KeptRate;
 use sending::{Sending, Unanswered};
 use spin::SpinRoundTrips;
 
 /// The round of all labels: the view of the sender of the data.
 const ROUND: u32 = 2;
 
-/// A round trip shows a queue if it is longer than the shortest by this fraction.
+/// A round trip shows a queue if it is longer than the shortest by this fraction. A shorter one
+/// does if the data has the rate of the path.
 const QUEUED: u64 = 4;
 
 /// A turn of the spin bit shows no round trip if for more than this part of it nothing was
@@ -96,6 +99,7 @@ pub struct QuicCauses {
     /// end gets an answer to what it sent since.
     pause: Option<Pause>,
     spin: SpinRoundTrips,
+    rate: KeptRate,
     bottleneck: Bottleneck,
     timeline: Timeline,
     account: Account,
@@ -120,6 +124,7 @@ impl QuicCauses {
             last_sent: Instant::ZERO,
             pause: None,
             spin: SpinRoundTrips::default(),
+            rate: KeptRate::default(),
             bottleneck: Bottleneck::default(),
             timeline: Timeline::of_quic(),
             account: Account::default(),
@@ -159,6 +164,9 @@ impl QuicCauses {
                 true if wait > base => self.spin.restart(),
                 true if wait > base / IDLE_PART => self.spin.skip_turn(),
                 _ => {}
+            }
+            if label.is_idle() && wait > base / IDLE_PART {
+                self.rate.skip_turn();
             }
             let mut delivered = [0; 2];
             delivered[datagram.from as usize] = u64::from(datagram.length);
@@ -268,6 +276,7 @@ impl QuicCauses {
         if std::mem::replace(&mut self.data_from, end) == end && !is_new {
             return;
         }
+        self.rate.restart();
         let mobile = self.radio.as_ref().map_or(End::Client, |radio| radio.mobile);
         self.timeline.set_near(end);
         self.bottleneck.set_on_radio(end == mobile);
@@ -283,6 +292,7 @@ impl QuicCauses {
                 let sample = self.spin.arrived(bit, is_client, now.time);
                 if let Some(sample) = sample.filter(|_| self.spin.is_known()) {
                     self.bottleneck.path.round_trip(sample, 0);
+                    self.rate.turn(sample, self.data_from == self.near);
                 }
             }
             None => {}
@@ -299,6 +309,9 @@ impl QuicCauses {
             self.sent(datagram, carries_data, now);
         } else {
             self.arrived(datagram, carries_data, now);
+        }
+        if carries_data && from == self.data_from {
+            self.rate.carried(datagram.length);
         }
     }
 
@@ -396,11 +409,14 @@ impl QuicCauses {
     }
 
     /// How long the packets of a full link that left it `now` waited in front of it; `None` where
-    /// round trips show that it is not full.
+    /// round trips and rates show that it is not full.
     fn queued(&self, now: Instant) -> Option<Span> {
         let base = self.base();
         match self.spin.latest(now) {
-            Some(round_trip) if round_trip <= base + base / QUEUED => None,
+            // Between two acknowledgements the queue does not end.
+            Some(round_trip) if round_trip <= base + base / QUEUED => {
+                self.rate.has_path_rate().then_some(base / QUEUED)
+            }
             Some(round_trip) => Some(round_trip - base),
             None => Some(Span::ZERO),
         }

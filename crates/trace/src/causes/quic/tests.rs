@@ -215,6 +215,41 @@ fn round_trips_show_whether_even_data_fills_the_link() {
     assert!(millis(&paced, Cause::Sender) > 2500, "{paced}");
 }
 
+/// Data in flight of these numbers of datagrams, in turn, over a link that takes a millisecond for
+/// each; the round trip of the empty path is 100 ms.
+fn with_flights(flights: impl Iterator<Item = u64>) -> Account {
+    let mut flow = Flow::at(End::Client);
+    let mut begin = 200;
+    for flight in flights {
+        flow.turn(End::Client);
+        flow.send(End::Client, begin, 30);
+        let round_trip = flight.max(100);
+        for number in 1..flight {
+            flow.send(End::Server, begin + number * round_trip / flight, 1200);
+        }
+        begin += round_trip;
+        flow.turn(End::Server);
+        flow.send(End::Server, begin, 1200);
+    }
+    flow.send(End::Server, begin + 1, 400);
+    flow.account().0
+}
+
+#[test]
+fn more_data_in_flight_at_the_same_rate_shows_a_full_link_with_a_short_queue() {
+    // The sender reduces its window at the AQM's drops.
+    let full = with_flights((0..60).map(|number| 95 + number % 8 * 4));
+    assert!(millis(&full, Cause::PathRate) * 4 > millis(&full, Cause::Sender) * 9, "{full}");
+    // A window, on a link that is not full, and with a short queue.
+    for window in [80, 120] {
+        let limited = with_flights((0..60).map(|_| window));
+        assert!(millis(&limited, Cause::Sender) > 5000, "{limited}");
+    }
+    // Losses on a link that is never full.
+    let lossy = with_flights((0..60).map(|number| 60 + number % 8 * 5));
+    assert!(millis(&lossy, Cause::Sender) > 5000, "{lossy}");
+}
+
 #[test]
 fn probes_without_an_answer_show_a_silent_path() {
     let mut flow = Flow::at(End::Server);
