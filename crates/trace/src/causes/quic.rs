@@ -45,6 +45,9 @@ pub(crate) const IDLE_PART: u64 = 8;
 /// Data that follows an acknowledgement within this time was waiting for it.
 const CLOCKED_WITHIN: Span = Span::from_millis(10);
 
+/// Data of a short flight that follows an acknowledgement within this time was waiting for it.
+const CLOCKED_AT_ONCE: Span = Span::from_millis(1);
+
 /// A request or a short reply has fewer full datagrams than this.
 const LONG_FLIGHT: u32 = 3;
 
@@ -350,12 +353,16 @@ impl QuicCauses {
         }
     }
 
-    /// Data follows a datagram that was not full. If it comes right after an acknowledgement of a
-    /// longer flight, the sender had waited for that, and its application had data.
+    /// Data follows a datagram that was not full, which a window may have cut. If it comes right
+    /// after an acknowledgement, the sender had waited for that, and its application had data.
+    /// After a short flight it must come at once: an application sends replies at any time.
     fn clocked(&mut self, now: Instant) {
-        let is_long = self.near_sending().last_flight >= LONG_FLIGHT;
-        let is_clocked = now.since(self.acknowledged) <= CLOCKED_WITHIN && self.acknowledged == self.received.time;
-        if is_long && is_clocked {
+        let within = match self.near_sending().last_flight {
+            0 => return,
+            1..LONG_FLIGHT => CLOCKED_AT_ONCE,
+            LONG_FLIGHT.. => CLOCKED_WITHIN,
+        };
+        if now.since(self.acknowledged) <= within && self.acknowledged == self.received.time {
             let sender = Label::Known(Cause::Sender, Confidence::Medium);
             self.timeline.relabel(self.last_sent, now, sender, |label| {
                 label.is_idle() || matches!(label, Label::Limited(Limit::LastFlight, _))

@@ -250,6 +250,26 @@ fn more_data_in_flight_at_the_same_rate_shows_a_full_link_with_a_short_queue() {
     assert!(millis(&lossy, Cause::Sender) > 5000, "{lossy}");
 }
 
+/// Flights of two full datagrams and a short one; each begins `after` the receiver's datagram.
+fn flights_after_acknowledgements(after: u64) -> Account {
+    let mut flow = Flow::at(End::Server);
+    for at in (101..5000).step_by(100) {
+        for length in [1452, 1452, 730] {
+            flow.send(End::Server, at, length);
+        }
+        flow.send(End::Client, at + 100 - after, 44);
+    }
+    flow.account().0
+}
+
+#[test]
+fn data_right_after_a_datagram_of_the_receiver_waited_for_it() {
+    let limited = flights_after_acknowledgements(0);
+    assert!(millis(&limited, Cause::Sender) > 4000, "{limited}");
+    let thinking = flights_after_acknowledgements(2);
+    assert_eq!(millis(&thinking, Cause::Sender), 0, "{thinking}");
+}
+
 #[test]
 fn probes_without_an_answer_show_a_silent_path() {
     let mut flow = Flow::at(End::Server);
