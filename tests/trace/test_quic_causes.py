@@ -29,6 +29,7 @@ SCENARIOS = {
         "wired",
         f'bearer.rate = "5 Mbit/s"\nbearer.queue.discipline = "codel"\n{DOWNLOAD}"5 MB"',
     ),
+    "half duplex": ("nb-iot", f'{DOWNLOAD}"200 kB"'),
     "think time": (
         "lte-10mhz",
         '[[flow]]\nkind = "transactions"\ntransport = "quic-quinn"\nresponse = "200 kB"\nthink = "5 s"\n'
@@ -130,6 +131,13 @@ def test_a_small_window_is_the_senders(name: str) -> None:
     trace = airpath.trace(capture(name, "server"))
     times = seconds(trace)
     assert times["sender"] > 0.85 * sum(flow["duration_s"] for flow in flows(trace))
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_half_duplex_mobile_fills_its_link(end: str) -> None:
+    trace = airpath.trace(capture("half duplex", end))
+    times = seconds(trace)
+    assert times["queueing"] + times["path_rate"] > 0.75 * sum(flow["duration_s"] for flow in flows(trace))
 
 
 @pytest.mark.parametrize("end", ENDS)

@@ -55,6 +55,9 @@ const LONG_FLIGHT: u32 = 3;
 /// §6.2.1: the variation of round trips is mostly less than a half).
 const PROBED_WITHIN: Span = Span::from_millis(200);
 
+/// A silence is compared with the time before it that is this multiple of it.
+const USUAL_WITHIN: u64 = 8;
+
 /// Stands for the round trip of a flow that does not show it.
 const UNKNOWN_ROUND_TRIP: Span = Span::from_secs(1);
 
@@ -101,6 +104,10 @@ pub struct QuicCauses {
     /// Since when no data of the far end came, although its last datagram was full: until the near
     /// end gets an answer to what it sent since.
     pause: Option<Pause>,
+    /// The last silence of the far end while datagrams waited for an answer.
+    silence: Option<(Instant, Instant)>,
+    /// The last round trip before the present datagram.
+    round_trip_before: Option<Span>,
     spin: SpinRoundTrips,
     rate: KeptRate,
     bottleneck: Bottleneck,
@@ -126,6 +133,8 @@ impl QuicCauses {
             acknowledged: Instant::ZERO,
             last_sent: Instant::ZERO,
             pause: None,
+            silence: None,
+            round_trip_before: None,
             spin: SpinRoundTrips::default(),
             rate: KeptRate::default(),
             bottleneck: Bottleneck::default(),
@@ -289,6 +298,7 @@ impl QuicCauses {
     fn open(&mut self, datagram: &QuicDatagram, now: Stamp) {
         let from = datagram.from;
         let is_client = from == End::Client;
+        self.round_trip_before = self.spin.last_sample();
         match datagram.spin {
             Some(bit) if from == self.near => self.spin.sent(bit, is_client, now.time),
             Some(bit) => {
@@ -515,6 +525,10 @@ impl QuicCauses {
     /// Nothing came back from `begin` to `end` although datagrams waited for an answer.
     fn silent(&mut self, begin: Instant, end: Instant, unanswered: Unanswered, now: Stamp) {
         let Some((begin, end)) = self.bottleneck.silent_part((begin, end), &mut self.timeline) else { return };
+        let since = if self.received > unanswered.first { self.received } else { unanswered.first };
+        if self.is_usual_silence(begin, end) {
+            return self.add_unanswered(since, now, unanswered.probes, unanswered.bytes);
+        }
         let base = self.base();
         let since_probe = now.time.since(unanswered.last_probe);
         // An answer earlier than a round trip after the probe is one to an earlier datagram.
@@ -536,8 +550,22 @@ impl QuicCauses {
         } else {
             self.bottleneck.suspect_gap(begin, end, &mut self.timeline);
         }
-        let since = if self.received > unanswered.first { self.received } else { unanswered.first };
         self.add_unanswered(since, now, unanswered.probes, unanswered.bytes);
+    }
+
+    /// Whether a silence is usual: the last long one and the last round trip took at least half of
+    /// its time, as slow start doubles the data of a round trip. A half-duplex mobile holds its
+    /// acknowledgements back while it receives.
+    fn is_usual_silence(&mut self, begin: Instant, end: Instant) -> bool {
+        let length = end.since(begin);
+        let before = self.silence.map(|(since, until)| (until.since(since), begin.since(until)));
+        let is_recent = |before: &(Span, Span)| before.1 <= before.0.max(length).saturating_mul(USUAL_WITHIN);
+        let before = before.filter(is_recent).map(|(before, _)| before);
+        if before.is_none_or(|before| length * 2 >= before) {
+            self.silence = Some((begin, end));
+        }
+        let is_half = |time: Span| time * 2 >= length;
+        before.is_some_and(is_half) && self.round_trip_before.is_none_or(is_half)
     }
 
     fn add_unanswered(&mut self, since: Stamp, now: Stamp, probes: u32, bytes: u64) {

@@ -270,6 +270,44 @@ fn data_right_after_a_datagram_of_the_receiver_waited_for_it() {
     assert_eq!(millis(&thinking, Cause::Sender), 0, "{thinking}");
 }
 
+/// Six silences of 5 s, each ended by ten acknowledgements, with `between` round trips of 100 ms
+/// between two of them.
+fn silences(between: u64) -> Account {
+    let mut flow = Flow::at(End::Server);
+    flow.turn(End::Client);
+    flow.send(End::Client, 190, 200);
+    let mut begin = 200;
+    for _ in 0..6 {
+        for number in 0..=between {
+            let round_trip = if number == between { 5000 } else { 100 };
+            flow.turn(End::Server);
+            for _ in 0..10 {
+                flow.send(End::Server, begin, 1200);
+            }
+            if number == between {
+                // A probe.
+                flow.send(End::Server, begin + 2000, 1200);
+            }
+            begin += round_trip;
+            flow.turn(End::Client);
+            for acknowledgement in 0..10 {
+                flow.send(End::Client, begin + acknowledgement, 30);
+            }
+            begin += 10;
+        }
+    }
+    flow.account().0
+}
+
+#[test]
+fn silences_of_each_round_trip_are_a_half_duplex_mobiles() {
+    let held = silences(0);
+    assert!(millis(&held, Cause::Radio) < 5100, "{held}");
+    assert!(millis(&held, Cause::PathRate) + millis(&held, Cause::Queueing) > 20_000, "{held}");
+    let interrupted = silences(20);
+    assert!(millis(&interrupted, Cause::Radio) > 28_000, "{interrupted}");
+}
+
 #[test]
 fn probes_without_an_answer_show_a_silent_path() {
     let mut flow = Flow::at(End::Server);
