@@ -14,6 +14,7 @@ from airpath.quantities import count
 from airpath.trace import stream
 from airpath.trace.compare.report import write
 from airpath.trace.quic import flows
+from airpath.trace.warnings import warnings_of
 from support import Command
 
 DOWNLOAD = '[[flow]]\nkind = "download"\ntransport = "quic-quinn"\nbytes = '
@@ -30,6 +31,12 @@ SCENARIOS = {
         f'bearer.rate = "5 Mbit/s"\nbearer.queue.discipline = "codel"\n{DOWNLOAD}"5 MB"',
     ),
     "half duplex": ("nb-iot", f'{DOWNLOAD}"200 kB"'),
+    "migration": (
+        "lte-10mhz",
+        'second_bearer.preset = "wifi-n"\nsteering = { mode = "active-standby", preferred = "second", '
+        f'addresses = "two" }}\n[[change]]\nat = "1 s"\nto = "second-bearer"\noutage = "15 s"\n{DOWNLOAD}"5 MB"\n'
+        '[[flow]]\nkind = "download"\nbytes = "5 MB"',
+    ),
     "think time": (
         "lte-10mhz",
         '[[flow]]\nkind = "transactions"\ntransport = "quic-quinn"\nresponse = "200 kB"\nthink = "5 s"\n'
@@ -154,6 +161,14 @@ def test_another_connection_shares_the_link() -> None:
     assert times["sharing"] + times["queueing"] + times["path_rate"] > 20
     # The connection of TCP shares it with the datagrams.
     assert trace.connections["sharing_s"].sum() > 5
+
+
+def test_a_silent_bearer_is_not_shared_after_a_migration() -> None:
+    trace = airpath.trace(run("migration"))
+    assert seconds(trace)["sharing"] < 0.5
+    assert any("connection migration" in warning for warning in warnings_of(trace))
+    # A capture does not show that an address may change.
+    assert warnings_of(airpath.trace(capture("migration", "server"))) == []
 
 
 def test_the_radio_log_has_the_names_of_its_states() -> None:

@@ -123,6 +123,19 @@ impl HostLog {
         self.lock().series[passage as usize].longest_silence(begin, end)
     }
 
+    /// The longest time without a packet between two packets from `begin` to `end`, or after the
+    /// last of them: before the first one of a capture, nothing is known. `None` without a packet.
+    pub fn longest_silence_after_packet(
+        &self,
+        passage: Passage,
+        begin: Instant,
+        end: Instant,
+    ) -> Option<(Instant, Instant)> {
+        let state = self.lock();
+        let series = &state.series[passage as usize];
+        series.first(begin, end).map(|first| series.longest_silence(first, end))
+    }
+
     /// The shortest round trip of the host's handshakes with `other` until `now`.
     pub fn round_trip(&self, other: IpAddr, now: Instant) -> Option<Span> {
         let state = self.lock();

@@ -1,13 +1,16 @@
 """All warnings about the captures of a trace.
 
 Damaged files, odd time stamps, shortcomings of the capturing host, one direction only, captures of
-two ends as a sequence, the same end twice, a radio log that does not fit.
+two ends as a sequence, the same end twice, a radio log that does not fit, addresses that may
+change.
 """
 
+import tomllib
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from airpath.quantities import seconds
+from airpath.result import load
 from airpath.trace.connection_rows import one_direction
 from airpath.trace.format import Row, named
 
@@ -49,7 +52,22 @@ def warnings_of(trace: "TraceData") -> list[str]:
         lacks = reading["shortcomings"]
         lacks = lacks | {"unseen_bytes": max(0, lacks["unseen_bytes"] - unseen)}
         reading = reading | {"shortcomings": lacks}
-    return [*_directions(alone), *_sequence(trace), *_same_ends(trace), *_radio(trace), *file_warnings(reading)]
+    own = [*_directions(alone), *_sequence(trace), *_same_ends(trace), *_radio(trace), *_migration(trace)]
+    return [*own, *file_warnings(reading)]
+
+
+def _migration(trace: "TraceData") -> list[str]:
+    """Return a warning if QUIC flows of a run can change their address with their bearer."""
+    run = trace.sources.run
+    if run is None or trace.quic.is_empty():
+        return []
+    steering = tomllib.loads(load(run).scenario).get("steering", {})
+    if steering.get("addresses") != "two":
+        return []
+    return [
+        f"{run}: a QUIC flow that changes its bearer has another address from then on (connection migration), and its "
+        "datagrams with that address are not analysed: later times and causes are those of the bearer where it began"
+    ]
 
 
 def _radio(trace: "TraceData") -> list[str]:

@@ -139,8 +139,8 @@ impl Neighbours {
         let (begin, end) = (begin.min(self.now), end.min(self.now));
         let length = end.since(begin);
         let from = begin - length.saturating_mul(USUAL_WITHIN).min(begin.since(Instant::ZERO));
-        let (silent, over) = self.log.longest_silence(self.passage, from, begin);
-        over.since(silent) * 3 >= length * 2
+        let before = self.log.longest_silence_after_packet(self.passage, from, begin);
+        before.is_some_and(|(silent, over)| over.since(silent) * 3 >= length * 2)
             && self.log.packets_with(self.passage, true, from, begin) >= USUAL_WITHIN / 2
     }
 

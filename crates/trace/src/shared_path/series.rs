@@ -196,6 +196,11 @@ impl Series {
         if end.since(from) > longest.1.since(longest.0) { (from, end) } else { longest }
     }
 
+    /// The begin of the first interval with a packet between `begin` and `end`.
+    pub(super) fn first(&self, begin: Instant, end: Instant) -> Option<Instant> {
+        self.within(number(begin), number(end)).next().map(|each| start(each.number).max(begin))
+    }
+
     /// The intervals with packets from `begin` to before `end`.
     fn within(&self, begin: u64, end: u64) -> impl Iterator<Item = Interval> {
         // Older intervals may be gone, depending on how far a reader is ahead.

@@ -111,3 +111,13 @@ fn the_shortest_handshake_is_the_round_trip() {
     assert_eq!(log.round_trip(server, at(200)), Some(Span::from_millis(100)));
     assert_eq!(log.round_trip(server, at(600)), Some(Span::from_millis(50)));
 }
+
+/// Before the first packet of a capture nothing is known.
+#[test]
+fn silences_after_a_packet_do_not_begin_before_the_capture() {
+    let log = log(&["9000 > ack 0", "9100 < ack 0", "9400 < ack 0", "9500 > ack 0"]);
+    assert_eq!(log.longest_silence(Passage::Received, at(0), at(9500)), (at(0), at(9100)));
+    let after = log.longest_silence_after_packet(Passage::Received, at(0), at(9500));
+    assert_eq!(after, Some((at(9120), at(9400))));
+    assert_eq!(log.longest_silence_after_packet(Passage::Received, at(0), at(9000)), None);
+}

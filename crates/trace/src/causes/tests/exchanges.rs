@@ -269,6 +269,31 @@ pub(super) fn beside(first: &str, second: &str) -> Account {
     causes.finish(&mut |_| {})
 }
 
+/// The path of both connections is silent for four seconds. The time before the capture shows no
+/// silence that is as long.
+#[test]
+fn the_first_silence_of_a_capture_is_not_usual() {
+    let mut first = "
+        0    > syn mss 1460
+        0    < syn ack 0 mss 1460
+        100  > ack 0
+        100  > psh data 0..100 ack 0
+        "
+    .to_owned();
+    let mut second = first.clone();
+    for number in 0..8 {
+        let (begin, end) = (100 + number * 1460, 100 + (number + 1) * 1460);
+        second += &format!("{} > data {begin}..{end} ack 0\n", 120 + number * 10);
+        let (begin, end) = (number * 1460, (number + 1) * 1460);
+        first += &format!("{} < data {begin}..{end} ack 100\n", 110 + number);
+    }
+    first += "210 > ack 2920\n";
+    second += "4200 > data 11780..13240 ack 0\n4205 > data 13240..14700 ack 0\n";
+    first += "4230 > ack 11680\n";
+    let account = beside(&first, &second);
+    assert!(millis(&account, Cause::Radio) > 3500, "{account}");
+}
+
 #[test]
 fn a_gap_in_which_another_connection_passed_is_no_silence_of_the_radio() {
     let first = format!(
