@@ -94,8 +94,11 @@ impl PowerLimit {
         };
         // A tenth of a narrow band is too little for a block of the lowest scheme.
         let narrow = in_blocks(left.min(self.share.max(self.least)))?;
+        if in_all(&narrow) {
+            return Some(narrow);
+        }
         let widest = left.min(self.widest(estimate.sinr, self.required));
-        if widest <= narrow.blocks || in_all(&narrow) {
+        if widest <= narrow.blocks {
             return Some(narrow);
         }
         let mut best = in_blocks(widest).filter(|format| format.bits > narrow.bits).unwrap_or(narrow);
