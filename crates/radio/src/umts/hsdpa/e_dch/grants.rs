@@ -217,14 +217,14 @@ mod tests {
 
     #[test]
     fn who_waits_for_room_gets_it_from_the_one_with_the_most() {
-        // A first grant has a load of 0.11, a step more 0.20; 1 dB of noise rise allows 0.21.
-        let mut scheduling = scheduling("1 dB");
+        // A first grant has a load of 0.12, a step more 0.21; 1.1 dB of noise rise allow 0.22.
+        let mut scheduling = scheduling("1.1 dB");
         scheduling.request(0, at(2));
         run(&mut scheduling, at(400), &[0]);
         assert_eq!(scheduling.granted[&0].0, 1);
         scheduling.request(1, at(404));
         assert_eq!(run(&mut scheduling, at(404), &[0]), [], "there is no room");
-        // 0.23 are too much for two: they take turns.
+        // 0.24 are too much for two: they take turns.
         let changes = run(&mut scheduling, at(1000), &[0]);
         assert_eq!(changes, [(0, Some(0)), (0, None), (1, Some(0))]);
         scheduling.forget(1);
