@@ -39,7 +39,7 @@ fn dedicated_channels() {
 #[test]
 fn uplinks() {
     let mut config = dch_384("");
-    config.uplink = toml::from_str("link.queue.packets = 10").expect("reads");
+    config.uplink = toml::from_str("link.queue.discipline = \"codel\"").expect("reads");
     assert_eq!(refused(DchSimple::new(&config, 1, Seed::new(1), "cell")).0, "uplink.link.queue");
     let mut config = dch_384("");
     let mut dch = config.downlink.clone();
