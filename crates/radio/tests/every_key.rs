@@ -92,7 +92,7 @@ const OFDMA: &[Case] = &[
     ("uplink.prescheduling.bytes", PRESCHEDULED, "\"300 B\""),
     ("uplink.prescheduling.interval", PRESCHEDULED, "\"8 ms\""),
     ("uplink.random_access.message", UNHEARD, "\"17 ms\""),
-    ("uplink.random_access.period", UNHEARD, "\"80 ms\""),
+    ("uplink.random_access.period", UNHEARD, "\"20 ms\""),
     ("uplink.retx_bsr", LOSSY, "\"640 ms\""),
     ("uplink.sr_max_transmissions", UNHEARD, "8"),
     ("uplink.sr_period", "", "\"40 ms\""),
