@@ -229,7 +229,8 @@ const NB_IOT: &[Case] = &[
 /// Both coverage modes, errors, and a mobile that does not sleep between packets.
 const NARROW: &str = "harq.dtx_missed = 0.1\nharq.nack_to_ack = 0.05\ndrx.short = \"40 ms\"\ndrx.short_count = 2\n\
                       conditions.ci = \"4 dB\"\nconditions.rayleigh = \"10 km/h\"\n";
-const UNHEARD_LTE_M: &str = "harq.dtx_missed = 0.5\nuplink.sr_max_transmissions = 4\nuplink.sr_period = \"40 ms\"";
+const UNHEARD_LTE_M: &str = "harq.dtx_missed = 0.5\nuplink.sr_max_transmissions = 4\nuplink.sr_period = \"40 ms\"\n\
+                             uplink.random_access.period = \"10 ms\"";
 /// A mobile in mode B.
 const MODE_B: &str = "conditions = { ci = \"-8 dB\" }";
 const FADING_MODE_B: &str = "conditions.ci = \"-8 dB\"";
