@@ -283,7 +283,7 @@ impl Cell {
             if !std::mem::replace(&mut user.had_backlog[direction as usize], true) {
                 self.schedulers[direction as usize].backlogged(number, index as u32);
             }
-            candidate(index, user, direction, plan)
+            candidate(index, user, direction)
         };
         let user = &mut self.users[index];
         user.look_around(now, plan, cx);
@@ -328,7 +328,7 @@ impl Cell {
                 let left = part_up(left, &users[index], others, plan);
                 let user = &mut users[index];
                 let wanted = user.wanted_up(plan.first_grant);
-                let estimate = user.quality.estimate(Direction::Up, plan);
+                let estimate = user.quality.estimate(Direction::Up);
                 if let Some(format) = plan.allocate(Direction::Up, at, estimate, wanted, left) {
                     user.waiting_since[1] = number + 1;
                     user.grant(now, at, format, plan, cx);
@@ -371,7 +371,7 @@ impl Cell {
             let index = choose(&mut *schedulers[0], candidates, users, Direction::Down);
             let user = &mut users[index];
             let process = user.idle_process(now, carrier).expect("a candidate has one");
-            let estimate = user.quality.estimate(Direction::Down, plan);
+            let estimate = user.quality.estimate(Direction::Down);
             if let Some(format) = plan.allocate(Direction::Down, now, estimate, user.waiting_down(now) + MARGIN, left) {
                 user.waiting_since[0] = number + 1;
                 user.send_new(now, process, format, plan, cx);
@@ -407,7 +407,7 @@ fn choose(
 fn part_up<'a>(left: u32, user: &User, others: impl Iterator<Item = &'a User>, plan: &Plan) -> u32 {
     let Some(power) = &plan.power else { return left };
     let wanted = |user: &User| {
-        let estimate = user.quality.estimate(Direction::Up, plan);
+        let estimate = user.quality.estimate(Direction::Up);
         plan.up.blocks_for(user.wanted_up(plan.first_grant), estimate.efficiency)
     };
     power.part(left, wanted(user), others.map(wanted))
@@ -419,8 +419,8 @@ const BIT: u64 = 1;
 /// Bytes of headers of the MAC and the RLC that the base station leaves room for.
 const MARGIN: u64 = 8;
 
-fn candidate(index: usize, user: &User, direction: Direction, plan: &Plan) -> Candidate {
-    let estimate = user.quality.estimate(direction, plan);
+fn candidate(index: usize, user: &User, direction: Direction) -> Candidate {
+    let estimate = user.quality.estimate(direction);
     // Bits of a thousand symbols: the rate now.
     let pdus = (estimate.efficiency * f64::from(estimate.layers) * 1000.0) as u32;
     Candidate {

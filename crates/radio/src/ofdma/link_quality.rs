@@ -1,6 +1,8 @@
 //! The base station's view of the radio of a mobile: CQI reports and the outer loops
 //! (TS 36.213 §7.2, TS 38.214 §5.2).
 
+use std::collections::VecDeque;
+
 use airpath_core::{Direction, Instant};
 
 use super::Parameters;
@@ -9,6 +11,7 @@ use super::plan::Plan;
 use super::power_limit::PowerLimit;
 use super::transport_format::Estimate;
 use crate::common::link_adaptation::OuterLoop;
+use crate::common::multiplexing::due::pop_due;
 use crate::common::shared_channel::cqi_reports::Reports;
 
 /// The radio of one mobile, as reported to the base station.
@@ -21,8 +24,20 @@ pub struct LinkQuality {
     /// Above the CQI of each report are the layers of the downlink, and of the uplink the decibels
     /// above the highest CQI or, with any other, the shortage of power.
     heard: [u8; 2],
+    /// Feedback to first transmissions, in transit to the outer loops.
+    feedback: [VecDeque<(Instant, Feedback)>; 2],
     loops: [Option<OuterLoop>; 2],
     layers: u8,
+    /// What follows from the last report and the outer loops.
+    estimates: [Estimate; 2],
+}
+
+/// Feedback to the first transmission of a block.
+#[derive(Clone, Copy, Debug)]
+struct Feedback {
+    /// The resource blocks of the transmission.
+    blocks: u32,
+    is_positive: bool,
 }
 
 /// The bits of a report that are its CQI, 0 to 15.
@@ -64,8 +79,10 @@ impl LinkQuality {
         Self {
             reports: [reports(), reports()],
             heard: [0; 2],
+            feedback: Default::default(),
             loops: [outer_loop(), outer_loop()],
             layers: mobile.layers,
+            estimates: [&config.down, &config.up].map(|grid| grid.estimate(grid.sinr_of(0))),
         }
     }
 
@@ -87,23 +104,55 @@ impl LinkQuality {
         self.reports[1].take(up);
     }
 
-    /// Hears the reports that have come by `now`.
+    /// Hears the feedback and the reports that have come by `now`.
     #[inline]
-    pub fn hear(&mut self, now: Instant) {
-        self.heard = [self.reports[0].heard(now), self.reports[1].heard(now)];
+    pub fn hear(&mut self, now: Instant, plan: &Plan) {
+        self.hear_feedback(now, plan);
+        for direction in Direction::BOTH {
+            let heard = self.reports[direction as usize].heard(now);
+            if heard != std::mem::replace(&mut self.heard[direction as usize], heard) {
+                self.estimate_again(direction, plan);
+            }
+        }
     }
 
-    /// A first transmission in this number of resource blocks was acknowledged, or not. Where the
-    /// scheme cannot change any more, the correction stays: otherwise it would drift to its limit,
-    /// and be wrong for as long as it took to come back.
-    pub fn learn(&mut self, direction: Direction, blocks: u32, is_positive: bool, plan: &Plan) {
-        let Estimate { sinr, .. } = self.estimate(direction, plan);
-        if let Some(outer) = &mut self.loops[direction as usize] {
-            let grid = plan.grid(direction);
-            let efficiency = grid.efficiency_at(sinr + plan.power_gain(direction, sinr, blocks));
-            if !grid.is_limit(efficiency, is_positive) {
-                outer.record(is_positive);
+    /// Feedback to a first transmission in this number of resource blocks is on its way to the base
+    /// station, which has it at `heard`.
+    #[inline]
+    pub fn send_feedback(&mut self, direction: Direction, heard: Instant, blocks: u32, is_positive: bool) {
+        self.feedback[direction as usize].push_back((heard, Feedback { blocks, is_positive }));
+    }
+
+    /// Hears the feedback that has come by `now`. Nothing but the estimate depends on it, so no
+    /// event is needed when it comes.
+    #[inline]
+    pub fn hear_feedback(&mut self, now: Instant, plan: &Plan) {
+        for direction in Direction::BOTH {
+            while let Some(feedback) = pop_due(&mut self.feedback[direction as usize], now) {
+                self.learn(direction, feedback, plan);
             }
+        }
+    }
+
+    /// The connection is new: no feedback is in transit.
+    pub fn forget_feedback(&mut self) {
+        self.feedback.iter_mut().for_each(VecDeque::clear);
+    }
+
+    /// Where the scheme cannot change any more, the correction stays: otherwise it would drift to
+    /// its limit, and be wrong for as long as it took to come back.
+    fn learn(&mut self, direction: Direction, feedback: Feedback, plan: &Plan) {
+        let Some(outer) = &mut self.loops[direction as usize] else { return };
+        let Feedback { blocks, is_positive } = feedback;
+        let Estimate { sinr, efficiency, .. } = self.estimates[direction as usize];
+        let grid = plan.grid(direction);
+        let efficiency = match plan.power_gain(direction, sinr, blocks) {
+            0.0 => efficiency,
+            gain => grid.efficiency_at(sinr + gain),
+        };
+        if !grid.is_limit(efficiency, is_positive) {
+            outer.record(is_positive);
+            self.estimate_again(direction, plan);
         }
     }
 
@@ -114,17 +163,21 @@ impl LinkQuality {
 
     /// What the base station expects to get through.
     #[inline]
-    pub fn estimate(&self, direction: Direction, plan: &Plan) -> Estimate {
+    pub const fn estimate(&self, direction: Direction) -> Estimate {
+        self.estimates[direction as usize]
+    }
+
+    fn estimate_again(&mut self, direction: Direction, plan: &Plan) {
         let (cqi, grid) = (self.cqi(direction), plan.grid(direction));
         let correction = self.loops[direction as usize].as_ref().map_or(0.0, |outer| outer.offset().get());
         let sinr = grid.sinr_of(cqi) + correction;
         let other = self.heard[direction as usize] >> CQI_BITS;
-        match (direction, &plan.power) {
+        self.estimates[direction as usize] = match (direction, &plan.power) {
             (Direction::Up, Some(_)) if cqi == CQI => grid.estimate(sinr + f64::from(other)),
             (Direction::Up, Some(power)) => Estimate { blocks: power.blocks(other), ..grid.estimate(sinr) },
             (Direction::Up, None) => grid.estimate(sinr),
             (Direction::Down, _) => Estimate { layers: other.max(1), ..grid.estimate(sinr) },
-        }
+        };
     }
 }
 
@@ -145,7 +198,7 @@ mod tests {
         let mut quality = LinkQuality::new(&parameters);
         quality.due(Instant::ZERO).expect("the first report");
         quality.measure(Some([sinr, sinr]), &plan);
-        quality.hear(Instant::ZERO);
+        quality.hear(Instant::ZERO, &plan);
         (plan, quality)
     }
 
@@ -154,33 +207,33 @@ mod tests {
         let preset = include_str!("../../../../presets/lte-20mhz.toml");
         let (plan, mut quality) = measured(preset, 23.0);
         let highest = plan.down.efficiency_of(15);
-        let before = quality.estimate(DOWN, &plan).efficiency;
-        (0..1000).for_each(|_| quality.learn(DOWN, 1, true, &plan));
+        let before = quality.estimate(DOWN).efficiency;
+        (0..1000).for_each(|_| quality.learn(DOWN, Feedback { blocks: 1, is_positive: true }, &plan));
         assert!(before < highest, "{before}");
-        assert_eq!(quality.estimate(DOWN, &plan).efficiency, highest);
+        assert_eq!(quality.estimate(DOWN).efficiency, highest);
         // The correction is not more than it needs: one error has an effect at once.
-        quality.learn(DOWN, 1, false, &plan);
-        assert!(quality.estimate(DOWN, &plan).efficiency < 0.99 * highest);
+        quality.learn(DOWN, Feedback { blocks: 1, is_positive: false }, &plan);
+        assert!(quality.estimate(DOWN).efficiency < 0.99 * highest);
         // At the highest CQI there is nothing to correct upwards.
         let (plan, mut quality) = measured(preset, 45.0);
-        (0..1000).for_each(|_| quality.learn(DOWN, 1, true, &plan));
-        quality.learn(DOWN, 1, false, &plan);
-        assert!(quality.estimate(DOWN, &plan).efficiency < highest);
+        (0..1000).for_each(|_| quality.learn(DOWN, Feedback { blocks: 1, is_positive: true }, &plan));
+        quality.learn(DOWN, Feedback { blocks: 1, is_positive: false }, &plan);
+        assert!(quality.estimate(DOWN).efficiency < highest);
     }
 
     #[test]
     fn the_estimate_falls_to_the_lowest_scheme_and_no_further() {
         let (plan, mut quality) = measured(include_str!("../../../../presets/lte-20mhz.toml"), -4.0);
         let scheme = |quality: &LinkQuality| {
-            plan.down.allocate(quality.estimate(DOWN, &plan), 10_000, 100, 14).expect("a format").scheme
+            plan.down.allocate(quality.estimate(DOWN), 10_000, 100, 14).expect("a format").scheme
         };
-        (0..20).for_each(|_| quality.learn(DOWN, 1, false, &plan));
+        (0..20).for_each(|_| quality.learn(DOWN, Feedback { blocks: 1, is_positive: false }, &plan));
         assert_eq!(scheme(&quality), 0);
-        let lowest = quality.estimate(DOWN, &plan);
-        quality.learn(DOWN, 1, false, &plan);
-        assert_eq!(quality.estimate(DOWN, &plan), lowest);
+        let lowest = quality.estimate(DOWN);
+        quality.learn(DOWN, Feedback { blocks: 1, is_positive: false }, &plan);
+        assert_eq!(quality.estimate(DOWN), lowest);
         // 3 dB of blocks without errors, not 5 dB.
-        (0..30).for_each(|_| quality.learn(DOWN, 1, true, &plan));
+        (0..30).for_each(|_| quality.learn(DOWN, Feedback { blocks: 1, is_positive: true }, &plan));
         assert!(scheme(&quality) > 0);
     }
 
@@ -188,8 +241,8 @@ mod tests {
     fn a_report_has_how_far_the_uplink_is_above_the_highest_cqi() {
         let preset = include_str!("../../../../presets/lte-20mhz.toml");
         let sinr = |at: f64| {
-            let (plan, quality) = measured(preset, at);
-            quality.estimate(Direction::Up, &plan).sinr
+            let (_, quality) = measured(preset, at);
+            quality.estimate(Direction::Up).sinr
         };
         for (at, most) in [(25.0, 1.0), (30.0, 1.0), (5.0, 3.0)] {
             assert!((0.0..=most).contains(&(at - sinr(at))), "{at}: {}", sinr(at));

@@ -56,9 +56,6 @@ pub struct User {
     harq_up: harq::Uplink,
     /// Blocks that were decoded, in transit to the RLC: downlink, uplink.
     arrivals: [VecDeque<(Instant, Block)>; 2],
-    /// Feedback to first transmissions, in transit to the outer loops: their resource blocks, and
-    /// whether it is positive.
-    feedback: [VecDeque<(Instant, (u32, bool))>; 2],
     request: SchedulingRequest,
     reporting: Reporting,
     /// The base station's view of the buffer of the mobile.
@@ -164,7 +161,6 @@ impl User {
             harq_down: (0..config.cell.carriers).map(|_| harq::Downlink::new(config.harq.processes)).collect(),
             harq_up: harq::Uplink::default(),
             arrivals: Default::default(),
-            feedback: Default::default(),
             request,
             reporting: Reporting::new(&config.uplink),
             knowledge: Knowledge::default(),
@@ -250,14 +246,12 @@ impl User {
     /// When something happens next that is its own.
     pub fn next_event(&self) -> Option<Instant> {
         let arrives = self.arrivals.iter().filter_map(|queue| queue.front().map(|(at, _)| *at)).min();
-        let feedback = self.feedback.iter().filter_map(|queue| queue.front().map(|(at, _)| *at)).min();
         let served_from = self.movement.served_from(Direction::Up);
         let can_request = !self.movement.has_failed();
         let request = self.request.next().filter(|_| can_request).map(|at| at.max(served_from));
         let message = self.request.message_at().filter(|_| can_request).map(|at| at.max(served_from));
         let events = [
             arrives,
-            feedback,
             self.down.next_timer(),
             self.up.next_timer(),
             self.harq_up.next(),
@@ -278,7 +272,7 @@ impl User {
     /// What happens at one time: what comes in first, what goes out last.
     pub fn work(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
         self.clock = now;
-        self.hear(now, plan);
+        self.hear(now);
         if self.rrc.change(now) {
             self.connected(now, cx);
         }
@@ -301,18 +295,10 @@ impl User {
     }
 
     /// What the base station hears and can use at `now`.
-    fn hear(&mut self, now: Instant, plan: &Plan) {
+    fn hear(&mut self, now: Instant) {
         self.knowledge.advance(now);
         if self.requested_at.take_if(|at| *at <= now).is_some() {
             self.knowledge.request();
-        }
-        for direction in Direction::BOTH {
-            while let Some((blocks, is_positive)) = pop_due(&mut self.feedback[direction as usize], now) {
-                // Errors that do not follow from the SINR are no sign of it.
-                if self.bler[direction as usize].is_none() {
-                    self.quality.learn(direction, blocks, is_positive, plan);
-                }
-            }
         }
     }
 
@@ -555,13 +541,13 @@ impl User {
 
     /// Hybrid ARQ and the requests for the uplink start again.
     fn reset_mac(&mut self) {
-        let Self { harq_down, harq_up, spare, arrivals, feedback, .. } = self;
+        let Self { harq_down, harq_up, spare, arrivals, .. } = self;
         harq_down.iter_mut().for_each(|carrier| carrier.clear(|block| recycle(spare, block)));
         harq_up.clear(|block| recycle(spare, block));
         for queue in arrivals {
             queue.drain(..).for_each(|(_, block)| recycle(spare, block));
         }
-        feedback.iter_mut().for_each(VecDeque::clear);
+        self.quality.forget_feedback();
         self.request.cancel();
         self.reporting.clear();
         self.knowledge.clear();

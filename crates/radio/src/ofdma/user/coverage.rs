@@ -32,7 +32,7 @@ impl User {
 
     /// What the base station expects to get through.
     pub fn estimate(&self, direction: Direction, plan: &Plan) -> Estimate {
-        let estimate = self.quality.estimate(direction, plan);
+        let estimate = self.quality.estimate(direction);
         match &plan.narrowband {
             Some(narrowband) if narrowband.mode(self.mode).is_qpsk_only => {
                 let most = plan.grid(direction).qpsk_efficiency();

@@ -84,7 +84,15 @@ impl User {
         self.report_harq(now, direction, cx);
         self.will_send(now, times.feedback, plan);
         if is_first && !is_missed {
-            self.feedback[direction as usize].push_back((times.heard, (blocks, is_positive)));
+            self.learn_from(direction, times.heard, blocks, is_positive);
+        }
+    }
+
+    /// The base station has feedback to a first transmission at `heard`.
+    pub(super) fn learn_from(&mut self, direction: Direction, heard: Instant, blocks: u32, is_positive: bool) {
+        // Errors that do not follow from the SINR are no sign of it.
+        if self.bler[direction as usize].is_none() {
+            self.quality.send_feedback(direction, heard, blocks, is_positive);
         }
     }
 

@@ -84,7 +84,7 @@ impl User {
             self.movement.next_search = now + SEARCH;
             self.has_changed = true;
         }
-        self.quality.hear(now);
+        self.quality.hear(now, plan);
         if self.must_choose_mode {
             self.choose_mode(sample.carrier_to_interference, plan);
             self.must_choose_mode = false;

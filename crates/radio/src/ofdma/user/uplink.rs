@@ -71,7 +71,8 @@ impl User {
         {
             return;
         }
-        let quality = self.quality.estimate(Direction::Up, plan);
+        self.quality.hear_feedback(now, plan);
+        let quality = self.quality.estimate(Direction::Up);
         plan.begin_slot(granted);
         let left = plan.without_others(Direction::Up, plan.left_up(at));
         if let Some(format) = plan.allocate(Direction::Up, at, quality, bytes, left) {
@@ -135,8 +136,7 @@ impl User {
         let UplinkTimes { received, next_grant } = plan.uplink_times(now, self.mode);
         self.report_block((now, received.since(now)), direction, &sent.format, (pdus, !is_first, errored), cx);
         if is_first {
-            let heard = received + plan.processing;
-            self.feedback[direction as usize].push_back((heard, (sent.format.blocks, !errored)));
+            self.learn_from(direction, received + plan.processing, sent.format.blocks, !errored);
         }
         if !errored {
             if let Some(BufferStatus { at, bytes, has_voice }) = sent.block.buffer_status {
