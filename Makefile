@@ -74,7 +74,8 @@ lint: lint-rust lint-python lint-dependencies
 
 lint-rust: $(VENV)/.compilers
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	@# With the profile of the tests, both have one build of build scripts and procedural macros.
+	cargo clippy --workspace --all-targets --locked --quiet --profile $(AIRPATH_TEST_PROFILE) -- -D warnings
 	@# The shipped features only: the crates' tests enable further ones in each other. In CI the module
 	@# has those, too, and this second check is left out.
 	$(if $(CI),,cargo clippy --workspace --locked --quiet -- -D warnings)
