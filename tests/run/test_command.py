@@ -188,6 +188,50 @@ def test_tables_of_transports_that_no_flow_uses_are_noted(airpath_command: Comma
         assert done.err == f"note: no flow uses {unused}: [{unused.lower()}] of the scenario has no effect\n"
 
 
+def test_what_comes_after_the_end_is_noted(airpath_command: Command) -> None:
+    def notes(*sets: str, repeat: int = 1) -> list[str]:
+        words = [word for each in sets for word in ("--set", each)]
+        done = airpath_command("run", "wired", "--repeat", str(repeat), *words)
+        assert done.code == 0
+        return [line for line in done.err.splitlines() if "no effect" in line or "more" in line]
+
+    changes = (
+        "change=[{ at = '1 ms', delay = '1 ms' }, { at = '20 s', outage = '1 s' }, { at = '9 s', outage = '1 s' }]"
+    )
+    with_flow = notes(changes)
+    assert len(with_flow) == 2
+    assert with_flow[0].startswith("note: change.1 at 20 s has no effect: the run ended with its last flow, ")
+    assert with_flow[1].startswith("note: change.2 at 9 s has no effect: ")
+
+    pings = "flow=[{ kind = 'ping', count = 100, interval = '1 s', phase = '0 s' }]"
+    assert notes(pings, changes, "duration=10 s") == [
+        "note: change.1 at 20 s has no effect: the run ended at its `duration`, 10 s"
+    ]
+    late = "flow=[{ kind = 'ping', name = 'late', count = 2, start = '7 s', stagger = '2 s' }]"
+    three = "mobile=[{ name = 'a', count = 2 }, { name = 'b' }]"
+    why = "the run ended at its `duration`, 8 s"
+    assert notes(late, three, "duration=8 s") == [f"note: flow.0 (`late`) from 9 s on has no effect: {why}"]
+    assert notes(late, three, "duration=8 s", "flow.mobile=b") == [f"note: flow.0 (`late`) at 9 s has no effect: {why}"]
+    assert notes(late, three, "duration=18 s") == []
+
+    freeze = "flow=[{ kind = 'download', bytes = '100 kB', freeze = [{ from = '5 s', until = '6 s' }] }]"
+    assert notes(freeze)[0].startswith("note: flow.0.freeze.0 at 5 s has no effect: the run ended with its last flow, ")
+    several = "change=[" + ", ".join(f"{{ at = '{at} s', outage = '1 s' }}" for at in range(30, 36)) + "]"
+    assert notes(several)[3:] == ["note: 3 more changes or flows come after the end"]
+
+
+def test_a_change_after_the_end_of_some_repetitions_is_noted(airpath_command: Command) -> None:
+    change = "change=[{ at = '5 s', outage = '1 s' }]"
+    flow = "flow=[{ kind = 'download', bytes = '200 kB' }]"
+    sets = [word for each in ("fixed.loss=0.05", flow, change) for word in ("--set", each)]
+    done = airpath_command("run", "umts-dch-384", "--repeat", "8", "--format", "json", *sets)
+    ends = [row["simulated_s"] for row in json.loads(done.out)["repetitions"]]
+    before = [end for end in ends if end <= 5]
+    assert 0 < len(before) < 8
+    some = f"in {len(before)} of 8 repetitions: the last of them ended with its last flow, {max(before):.4g} s"
+    assert done.err.splitlines()[0] == f"note: change.0 at 5 s has no effect {some}"
+
+
 def test_prague_without_a_queue_that_marks_is_noted(airpath_command: Command, scenario: WriteScenario) -> None:
     keys = ("tcp.ecn=true", "tcp.accurate_ecn=true", "tcp.congestion=prague")
     line = ["run", "wired", *(word for key in keys for word in ("--set", key))]

@@ -260,8 +260,8 @@ impl Summary {
         String::from_utf8(text).expect("JSON is UTF-8")
     }
 
-    /// How the run and its flows ended, as JSON: the fields of the summary on which notes and exit
-    /// codes depend.
+    /// How the run and its flows ended, and when each repetition did, as JSON: the fields of the
+    /// summary on which notes and exit codes depend.
     pub fn outcomes_to_json(&self) -> String {
         #[derive(Serialize)]
         struct FlowOutcome<'a> {
@@ -272,10 +272,16 @@ impl Summary {
         struct Outcomes<'a> {
             complete: bool,
             stopped: Option<&'a str>,
+            ends_s: Vec<f64>,
             flows: Vec<FlowOutcome<'a>>,
         }
         let flows = self.flows.iter().map(|flow| FlowOutcome { outcome: flow.outcome, cause: flow.cause.as_deref() });
-        let outcomes = Outcomes { complete: self.complete, stopped: self.stopped.as_deref(), flows: flows.collect() };
+        let outcomes = Outcomes {
+            complete: self.complete,
+            stopped: self.stopped.as_deref(),
+            ends_s: self.repetitions.iter().map(|each| each.simulated_s).collect(),
+            flows: flows.collect(),
+        };
         serde_json::to_string(&outcomes).expect("outcomes are text")
     }
 

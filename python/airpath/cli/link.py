@@ -22,6 +22,7 @@ from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, command_l
 from airpath.cli.messages import Problem, check_outputs, explained, is_quiet, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
+from airpath.cli.scenario_notes import note_late
 from airpath.cli.second_option import Second, second_override
 from airpath.files import printable
 from airpath.input_kind import is_capture, kind_of_folder
@@ -292,6 +293,10 @@ def _run(
         outcome = json.loads(result)
         if outcome["exit"] == "not-executed" and folder is not None:
             clear_result_folder(folder)  # no command ran: an earlier result stays
+        elif scenario_note and "change" in f"{text}{overrides}":
+            resolved = tomllib.loads(_native.resolve(text, name, overrides))
+            ends = [row["simulated_s"] for row in outcome["summary"]["repetitions"]]
+            note_late({"change": resolved.get("change", [])}, ends, "with its command")
     return outcome
 
 

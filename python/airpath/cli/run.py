@@ -4,8 +4,7 @@ import json
 import shlex
 import sys
 import tempfile
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -107,6 +106,7 @@ def run(
     from airpath.cli.output import print_start, print_summary
     from airpath.cli.progress import progress_bar
     from airpath.cli.run_vary import check_set_once, run_vary, values_of
+    from airpath.cli.scenario_notes import note_without_effect
     from airpath.cli.warnings import warn_about
     from airpath.result_folder import written_to
     from airpath.run import execute_to_json, resolve
@@ -171,54 +171,9 @@ def run(
             sys.stdout.flush()
             with explained():
                 write_report(Result(written_to(folder), _temporary=temporary), report, context.obj or ())
-    _note_unused(source, overrides)
-    _note_unmarked(source, overrides)
-    raise typer.Exit(warn_about(json.loads(outcomes), out and written_to(out)))
-
-
-def _note_unused(scenario: Path | dict[str, Any], overrides: dict[str, Any]) -> None:
-    """Print a note about the tables of transports that no flow of a scenario uses."""
-    from airpath.run import resolve
-
-    given = tomllib.loads(scenario.read_text("utf-8")) if isinstance(scenario, Path) else scenario
-    tables = [key for key in ("tcp", "quic") if key in given]
-    flows = tomllib.loads(resolve(scenario, set=overrides))["flow"] if tables else []
-    for key in tables:
-        if not any(key in flow for flow in flows):
-            note(f"no flow uses {key.upper()}: [{key}] of the scenario has no effect")
-
-
-def _note_unmarked(scenario: Path | dict[str, Any], overrides: dict[str, Any]) -> None:
-    """Print a note if a flow has the controller Prague and no queue marks packets."""
-    from airpath.run import resolve
-
-    given = scenario.read_text("utf-8") if isinstance(scenario, Path) else str(scenario)
-    if "prague" not in f"{given}{overrides}":
-        return
-    resolved = tomllib.loads(resolve(scenario, set=overrides))
-    controllers = [flow.get("tcp", {}).get("congestion", {}).get("algorithm") for flow in resolved.pop("flow", [])]
-    if "prague" in controllers and not any(map(_marks, _tables(resolved))):
-        note(
-            "no queue of the path marks packets, so prague responds to losses only, as Reno does; give the bottleneck "
-            'a queue that marks, such as `queue.discipline = "dualpi2"`'
-        )
-
-
-def _marks(table: dict[str, Any]) -> bool:
-    """Return whether a table is that of a queue that marks packets."""
-    is_queue = "discipline" in table or "interval" in table  # the latter of a proxy
-    return is_queue and (table.get("discipline") == "dualpi2" or table.get("ecn") is True)
-
-
-def _tables(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield all tables within a value of a scenario."""
-    if isinstance(value, dict):
-        yield value
-        for each in value.values():
-            yield from _tables(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _tables(each)
+    found = json.loads(outcomes)
+    note_without_effect(source, overrides, found["ends_s"] if found["complete"] else [])
+    raise typer.Exit(warn_about(found, out and written_to(out)))
 
 
 def write_report(result: Result, report: Path, words: Sequence[str]) -> None:
