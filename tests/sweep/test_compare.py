@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import polars as pl
 import pytest
 
 import airpath
@@ -19,7 +20,7 @@ from airpath.compare.samples import Samples, load_samples
 from airpath.compare.statistics import Pair
 from airpath.sweep.folder import SCHEMA
 from airpath.sweep.kinds import Simulation
-from support import DOWNLOAD, PAGE, Command
+from support import DOWNLOAD, PAGE, ROOT, Command
 from support.executors import Inline
 
 LOSSY = DOWNLOAD.replace("loss = 0.01", "loss = 0.03")
@@ -214,6 +215,90 @@ def test_runs_sweeps_and_folders_of_results(tmp_path: Path):
         airpath.compare(tmp_path / "a", tmp_path / "c")
 
 
+GROUPS = """
+[[mobile]]
+name = "near"
+count = 3
+[[mobile]]
+name = "far"
+count = 2
+[[mobile]]
+name = "one"
+[[flow]]
+kind = "ping"
+name = "echo"
+mobile = "near"
+count = 2
+"""
+
+
+def test_flows_of_a_group_are_one_sample_of_a_repetition(tmp_path: Path):
+    for name, loss in (("a", 0.01), ("b", 0.03)):
+        airpath.run(DOWNLOAD + GROUPS, set={"fixed.loss": loss}, repeat=4, out=tmp_path / name, log=False)
+    sides = [tmp_path / name for name in ("a", "b")]
+    rows = airpath.compare(*sides, figures=["duration_s", "delay_mean_s"]).rows
+    # The table of pings has six flows, all of `near`; the last download is alone.
+    assert [row.group for row in rows] == ["download of near", "download of far", "download-5", "echo"]
+    assert {(len(row.pair.base), row.pair.is_paired) for row in rows} == {(4, True)}
+    flows = airpath.load(sides[0]).flows
+    near = flows.filter(pl.col("name").is_in(["download-0", "download-1", "download-2"]), repetition=2)
+    assert rows[0].pair.base[2] == pytest.approx(near["duration_s"].mean())
+
+    def groups(*words: str | int) -> list[str]:
+        return list(dict.fromkeys(row.group for row in airpath.compare(*sides, flows=words).rows))
+
+    assert groups("download") == ["download of near", "download of far"]
+    assert groups("download of far", "echo-0") == ["download of far", "echo-0"]
+    assert groups("download-1", 4) == ["download-1", "download-4"]
+    assert groups("one") == ["download-5"]
+    assert groups("far-0") == ["download-3"]
+    for wrong, hint in (("downlaod", "did you mean 'download'"), ("99", "there is download of near, ")):
+        with pytest.raises(airpath.IncomparableError, match=f"a has no flow '{wrong}'; {hint}"):
+            groups(wrong)
+
+    rules = ["download: duration_s > 900 %", "download-0: duration_s < 99", "echo: sent > 99 %"]
+    outcomes = airpath.compare(*sides, flows=["echo", "download of far"], fail_if=rules).outcomes
+    assert [(each.group, each.state) for each in outcomes] == [
+        ("download of far", "passed"),
+        ("download-0", "failed"),
+        ("echo", "passed"),
+    ]
+
+
+def test_flows_of_a_group_without_a_value_are_reported(tmp_path: Path, airpath_command: Command):
+    airpath.run(DOWNLOAD + GROUPS, repeat=3, out=tmp_path / "a", log=False)
+    names = ("near", "far")
+
+    def durations(side: str) -> list[pl.Series]:
+        flows = airpath.load(tmp_path / side).flows
+        return [flows.filter(pl.col("mobile").str.starts_with(name), kind="download")["duration_s"] for name in names]
+
+    first, last = ([end(each) for each in durations("a")] for end in (min, max))
+    cut = {"duration": f"{(max(first) + min(last)) / 2} s"}
+    airpath.run(DOWNLOAD + GROUPS, set=cut, repeat=3, out=tmp_path / "b", log=False)
+    counts = dict(zip(names, durations("b"), strict=True))
+    assert all(0 < each.null_count() < len(each) for each in counts.values())
+    done = airpath_command("compare", "a", "b", "--figure", "duration_s", "--format", "json")
+    assert done.json["partial"] == [
+        f"download of {name}: means are without the flows that have no value: "
+        f"duration_s {each.null_count()} of {len(each)} in b"
+        for name, each in counts.items()
+    ]
+    text = " ".join(airpath_command("compare", "a", "b", "--figure", "duration_s").out.split())
+    assert done.json["partial"][0] in text
+
+
+def test_cases_with_different_numbers_of_mobiles_have_one_group(tmp_path: Path):
+    for name in ("a", "b"):
+        plan = airpath.make_plan(DOWNLOAD + "[[mobile]]\n", {"mobile.count": [1, 3]}, repeat=2)
+        airpath.sweep(plan, executor=Inline(), out=tmp_path / name)
+    sides = [tmp_path / name for name in ("a", "b")]
+    rows = airpath.compare(*sides, figures=["duration_s"]).rows
+    assert [row.group for row in rows] == ["mobile.count=1, download", "mobile.count=3, download"]
+    one = airpath.compare(*sides, figures=["duration_s"], flows=["download-2"]).rows
+    assert [row.group for row in one] == ["mobile.count=3, download-2"]
+
+
 def test_a_rule_that_the_repetitions_cannot_decide_is_undecided():
     drawn = np.random.default_rng(4)
     base = drawn.normal(10, 4, 20)
@@ -336,6 +421,13 @@ def test_damaged_files_are_reported(tmp_path: Path, airpath_command: Command):
             airpath.compare(tmp_path / "b", tmp_path / "b")
     done = airpath_command("compare", tmp_path / "a", tmp_path / "b")
     assert (done.code, "damaged" in done.err) == (2, True)
+
+
+def test_connections_of_captures_are_selected():
+    capture = ROOT / "tests" / "captures" / "http-separate.pcapng"
+    every, one = (load_samples(capture, flows).values for flows in (None, ["1"]))
+    assert [len(figures["segments"]) for figures in every.values()] == [8]
+    assert [len(figures["segments"]) for figures in one.values()] == [1]
 
 
 def test_folders_of_captures_are_compared_by_service(tmp_path: Path):

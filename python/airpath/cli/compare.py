@@ -26,6 +26,13 @@ def compare(
     fail_unmatched: Annotated[
         bool, typer.Option("--fail-unmatched", help="Fail also if only one side has a flow, page or repetition.")
     ] = False,
+    flow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|N",
+            help="Compare this flow, or flows of this group or mobile; of captures as in `airpath trace`; repeatable.",
+        ),
+    ] = None,
     figure: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Compare this column; may be given many times."),
@@ -42,6 +49,7 @@ def compare(
     Examples:
       airpath compare runs/before runs/after
       airpath compare runs/before runs/after --fail-if 'duration_s p95 > 5 %'
+      airpath compare runs/before runs/after --flow download --flow ping
       airpath compare base.pcap new.pcap --figure duration_s
       airpath compare sweeps/main sweeps/branch --rules limits.toml --junit compare.xml
 
@@ -60,7 +68,7 @@ def compare(
     check_outputs(junit, markdown)
     with explained(), _explained_here():
         wanted = [*(read_rules(rules) if rules else []), *(fail_if or [])]
-        comparison: Comparison = compare(results[0], *results[1:], figures=figure, fail_if=wanted)
+        comparison: Comparison = compare(results[0], *results[1:], flows=flow, figures=figure, fail_if=wanted)
         outcomes = comparison.outcomes
     for path, text in ((junit, output.to_junit), (markdown, output.to_markdown)):
         if path is not None:

@@ -12,6 +12,7 @@ from airpath.compare import statistics
 from airpath.compare.rules import Rule, parse_rule
 from airpath.compare.samples import Group, IncomparableError, Samples, load_samples
 from airpath.compare.statistics import Pair
+from airpath.flow_groups import known_names, names_group
 from airpath.suggest import did_you_mean
 from airpath.tables import FIGURES
 
@@ -141,6 +142,18 @@ class Comparison:
         return [message for each in (self.base, *self.others) for message in each.incomplete]
 
     @cached_property
+    def partial(self) -> list[str]:
+        """Messages about compared figures that some flows of a group lack."""
+        found: dict[Group, list[str]] = {}
+        for group, figure in dict.fromkeys((row.group, row.figure) for row in self.rows):
+            for side in (self.base, *self.others):
+                if counts := side.missing.get((group, figure)):
+                    found.setdefault(group, []).append(f"{figure} {counts[0]:,} of {counts[1]:,} in {side.name}")
+        return [
+            f"{group}: means are without the flows that have no value: {', '.join(of)}" for group, of in found.items()
+        ]
+
+    @cached_property
     def unmatched(self) -> list[str]:
         """Flows, and repetitions of pairs, that only one side has, as messages."""
         messages = []
@@ -173,8 +186,8 @@ class Comparison:
             found = [
                 (rule, new, group, self._pair(new, group, rule.figure))
                 for new in self.others
-                for group in self.base.values
-                if rule.group in (None, group) and self.base.get(group, rule.figure) and group in new.values
+                for group in self._groups_of(rule)
+                if self.base.get(group, rule.figure) and new.of(group)
             ]
             if not found:
                 raise IncomparableError(self._without(rule))
@@ -227,6 +240,12 @@ class Comparison:
             infer_schema_length=None,
         )
 
+    def _groups_of(self, rule: Rule) -> list[Group]:
+        """Return the groups that a rule applies to, or the single flow that it names."""
+        if rule.group in self.base.alone:
+            return [rule.group]
+        return [group for group in self.base.values if rule.group is None or names_group(rule.group, group)]
+
     def _without(self, rule: Rule) -> str:
         """Return why a rule applies to no flow."""
         figures = dict.fromkeys(figure for found in self.base.values.values() for figure in found)
@@ -235,8 +254,8 @@ class Comparison:
             near = "" if rule.figure in FIGURES else did_you_mean(rule.figure, figures)
             hint = near or f"; there are {', '.join(figures)}"
             return f"rule '{rule.text}': {self.base.name} has no figure '{rule.figure}'{hint}"
-        if rule.group is not None and rule.group not in self.base.values:
-            hint = did_you_mean(rule.group, self.base.values) or f"; there are {_few(self.base.values)}"
+        if rule.group is not None and not self._groups_of(rule):
+            hint = did_you_mean(rule.group, known_names(self.base.values)) or f"; there are {_few(self.base.values)}"
             return f"rule '{rule.text}': {self.base.name} has no flow '{rule.group}'{hint}"
         return f"rule '{rule.text}': no flow has {rule.figure} on both sides"
 
@@ -254,6 +273,7 @@ class Comparison:
 def compare(
     base: str | Path,
     *new: str | Path,
+    flows: Sequence[str | int] | None = None,
     figures: Sequence[str] | None = None,
     fail_if: Sequence[str | Rule] = (),
 ) -> Comparison:
@@ -261,12 +281,15 @@ def compare(
 
     Results are those of runs, links, page loads and measurements, folders of several of them (each
     is a further repetition), sweeps, and captures. Flows and pages are matched by name, in sweeps
-    also by case.
+    also by case. The flows of a group of mobiles are compared together: a repetition counts once,
+    with their mean.
     Simulations with the same seed are compared repetition by repetition.
 
     Args:
         base: The result that the others are compared with.
         new: The other results.
+        flows: The flows to compare, by name, by the name of their group or mobile, or by number; of
+            captures, selectors of connections. By default all.
         figures: Columns of the tables; by default the main ones of flows and pages, or a study's.
         fail_if: Rules, such as `"duration_s p95 > 5 %"`.
 
@@ -280,7 +303,9 @@ def compare(
     if not new:
         raise IncomparableError(f"{base} is the only result; give another one to compare with it")
     rules = [parse_rule(each) if isinstance(each, str) else each for each in fail_if]
-    comparison = Comparison(load_samples(base), [load_samples(each) for each in new], figures=figures, rules=rules)
+    named = [rule.group for rule in rules if rule.group is not None]
+    samples = [load_samples(each, flows, named) for each in (base, *new)]
+    comparison = Comparison(samples[0], samples[1:], figures=figures, rules=rules)
     for figure in figures or ():
         if all(row.figure != figure for row in comparison.rows):
             known = sorted({each for values in comparison.base.values.values() for each in values})

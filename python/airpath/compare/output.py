@@ -37,7 +37,7 @@ def notes(comparison: Comparison) -> list[str]:
             f" p has Holm's correction for {len(pairs)} rows, the intervals have none: one may be without zero where "
             "no difference is found."
         )
-    return [text, *(f"{each}." for each in comparison.incomplete)]
+    return [text, *(f"{each}." for each in (*comparison.partial, *comparison.incomplete))]
 
 
 def to_json(comparison: Comparison) -> str:
@@ -56,7 +56,7 @@ def to_json(comparison: Comparison) -> str:
     ]
     rows = comparison.frame.to_dicts()
     made = {"base": comparison.base.name, "rows": rows, "rules": outcomes, "unmatched": comparison.unmatched}
-    made["incomplete"] = comparison.incomplete
+    made |= {"partial": comparison.partial, "incomplete": comparison.incomplete}
     return json.dumps(made, indent=2, ensure_ascii=False)
 
 
