@@ -30,6 +30,7 @@ SUMMARY_FRAMES = (
     "flows",
     "links",
     "radio_totals",
+    "mobiles",
     "pages",
     "objects",
     "buffers",
@@ -165,6 +166,11 @@ class Result:
         TTIs and PDUs used, PDUs repeated and errored.
         """
         return self._summary_frame("radio")
+
+    @cached_property
+    def mobiles(self) -> "pl.DataFrame":
+        """One row per interface of a mobile and repetition: handovers, set-ups, link failures."""
+        return self._summary_frame("mobiles")
 
     @cached_property
     def pages(self) -> "pl.DataFrame":

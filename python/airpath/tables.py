@@ -239,6 +239,15 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "errored_pdus": "Int64",
         "bytes": "Int64",
     },
+    "mobiles": {
+        "repetition": "Int64",
+        "component": "String",
+        "user": "Int64",
+        "mobile": "String",
+        "handovers": "Int64",
+        "connection_setups": "Int64",
+        "link_failures": "Int64",
+    },
     "pages": {
         "repetition": "Int64",
         "flow": "Int64",
@@ -354,7 +363,7 @@ MAIN_FIGURES = (
 MAIN_PAGE_FIGURES = ("page_time_s", "largest_contentful_paint_s")
 """The same for views of pages."""
 
-OPTIONAL_TABLES = ("pages", "objects", "buffers", "segments", "scripts", "middleboxes")
+OPTIONAL_TABLES = ("mobiles", "pages", "objects", "buffers", "segments", "scripts", "middleboxes")
 """Tables that `summary.json` has only if they have rows."""
 
 

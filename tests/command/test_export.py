@@ -50,7 +50,7 @@ def test_a_result_without_pages_names_where_they_are(result: airpath.Result, tmp
 
 def test_each_table_is_a_file(result: airpath.Result, tmp_path: Path) -> None:
     files = export.csv(result, tmp_path / "tables")
-    summaries = {"flows", "links", "radio-totals", "repetitions", "settings"}
+    summaries = {"flows", "links", "radio-totals", "mobiles", "repetitions", "settings"}
     assert {file.stem for file in files} == {*EVENT_TABLES, *summaries, "columns"}
     columns = pl.read_csv(tmp_path / "tables" / "columns.csv")
     for file in files:

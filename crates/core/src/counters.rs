@@ -148,6 +148,17 @@ pub struct RadioTotals {
     pub bytes: u64,
 }
 
+/// What happened to the radio connection of one user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionTotals {
+    /// Changes of the serving cell while there was data: handovers, and reselections.
+    pub handovers: u32,
+    /// Connections that were set up: of RRC, or calls of GSM.
+    pub set_ups: u32,
+    /// Radio links that failed, and calls that were lost.
+    pub link_failures: u32,
+}
+
 /// The sum of two cells.
 impl std::ops::AddAssign for RadioTotals {
     fn add_assign(&mut self, other: Self) {

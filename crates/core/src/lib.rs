@@ -30,7 +30,7 @@ pub mod state;
 pub mod time;
 pub mod units;
 
-pub use counters::{Count, PacketCounters, RadioTotals};
+pub use counters::{ConnectionTotals, Count, PacketCounters, RadioTotals};
 pub use event::{
     AppEvent, AppStep, Aspect, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, OptionalOffset, PacketEvent,
     PacketStep, RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent, TcpTrigger,

@@ -14,7 +14,7 @@ use airpath_core::{Direction, FlowId, Seed, Sink, Span, UserId};
 use airpath_eventlog::EventLog;
 use airpath_link::RecordingError;
 use airpath_path::{Path as HopPath, PolledPath};
-use airpath_result::summary::{Ended, FlowRow, LinkRow, RadioRow, Repetition};
+use airpath_result::summary::{Ended, FlowRow, LinkRow, MobileRow, RadioRow, Repetition};
 use airpath_result::{Folder, INPUTS, Rows, Summary};
 use airpath_scenario::{BearerConfig, Scenario, Users};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -410,6 +410,7 @@ pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
         flows: forwarder.taps().observer.as_ref().map(|observer| observer.rows(0, mobile)).unwrap_or_default(),
         links: Vec::new(),
         radio: Vec::new(),
+        mobiles: Vec::new(),
         pages: Vec::new(),
         objects: Vec::new(),
         buffers: Vec::new(),
@@ -426,11 +427,15 @@ pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
             }
         }
     }
+    let users = (0..interfaces as u32).map(UserId::new);
     for (index, (name, hop)) in path.hops().enumerate() {
+        for user in users.clone().filter(|user| path.route().cell_of(*user) == Some(index)) {
+            let totals = hop.connection_totals(user);
+            rows.mobiles.extend(totals.map(|totals| MobileRow::of(name, user, &mobiles[user.index()], 0, &totals)));
+        }
         for direction in Direction::BOTH {
             rows.links.push(LinkRow::of(name, direction, 0, &hop.counters(direction)));
-            let users = (0..interfaces as u32).map(UserId::new);
-            for user in users.filter(|user| path.route().cell_of(*user) == Some(index)) {
+            for user in users.clone().filter(|user| path.route().cell_of(*user) == Some(index)) {
                 let totals = hop.radio_totals(direction, user);
                 rows.radio.extend(totals.map(|totals| RadioRow::of(name, direction, user, 0, &totals)));
             }

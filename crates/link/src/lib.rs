@@ -64,7 +64,9 @@ pub mod recorded;
 pub mod testing;
 mod transmitter;
 
-use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, RadioTotals, UserId};
+use airpath_core::{
+    ConnectionTotals, Context, Direction, DropCause, Instant, Packet, PacketCounters, RadioTotals, UserId,
+};
 
 pub use chain::Chain;
 pub use command::{BearerCommand, Change, CommandError};
@@ -126,6 +128,11 @@ pub trait Bearer {
         let _ = (direction, user);
         None
     }
+    /// What happened to the radio connection of `user`; `None` as of [`Bearer::radio_totals`].
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        let _ = user;
+        None
+    }
     /// Whether it calls [`Context::segment`]: real packets are parsed only if some hop does.
     fn inspects_segments(&self) -> bool {
         false
@@ -183,6 +190,9 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     }
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         (**self).radio_totals(direction, user)
+    }
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        (**self).connection_totals(user)
     }
     fn inspects_segments(&self) -> bool {
         (**self).inspects_segments()

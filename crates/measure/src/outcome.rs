@@ -384,6 +384,7 @@ impl Outcome {
             flows,
             links: Vec::new(),
             radio: Vec::new(),
+            mobiles: Vec::new(),
             pages: std::mem::take(&mut self.pages),
             objects: std::mem::take(&mut self.objects),
             buffers: std::mem::take(&mut self.buffers),

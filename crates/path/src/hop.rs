@@ -1,7 +1,7 @@
 //! A hop of a path: a bearer or a middlebox.
 
 use airpath_core::Instant;
-use airpath_core::{Direction, PacketCounters, RadioTotals, UserId};
+use airpath_core::{ConnectionTotals, Direction, PacketCounters, RadioTotals, UserId};
 use airpath_link::Bearer;
 
 use crate::middlebox::{Middlebox, MiddleboxHop};
@@ -42,6 +42,14 @@ impl Hop {
     pub fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         match self {
             Self::Bearer(bearer) => bearer.radio_totals(direction, user),
+            Self::Middlebox(_) => None,
+        }
+    }
+
+    /// What happened to the radio connection of `user`; `None` without a radio or such a user.
+    pub fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        match self {
+            Self::Bearer(bearer) => bearer.connection_totals(user),
             Self::Middlebox(_) => None,
         }
     }

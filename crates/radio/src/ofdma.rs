@@ -49,7 +49,8 @@ pub(crate) mod user;
 use std::marker::PhantomData;
 
 use airpath_core::{
-    Context, Decibel, Direction, Instant, Packet, PacketCounters, Probability, RadioTotals, Seed, Span, UserId,
+    ConnectionTotals, Context, Decibel, Direction, Instant, Packet, PacketCounters, Probability, RadioTotals, Seed,
+    Span, UserId,
 };
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
@@ -191,6 +192,10 @@ impl<T: Technology> Bearer for CellBearer<T> {
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         self.cell.users.get(user.index()).map(|user| user.radio_totals(direction))
+    }
+
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        self.cell.users.get(user.index()).map(|user| user.connection_totals())
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {

@@ -21,7 +21,7 @@ pub use adaptive::{AdaptiveRow, SegmentRow};
 pub use call::{CallDirectionRow, CallRow};
 pub use exchanges::{ExchangesRow, LatencyRow, ScriptRow};
 pub use ftp::FtpRow;
-pub use hop::{CountRow, LinkRow, MiddleboxRow, RadioRow};
+pub use hop::{CountRow, LinkRow, MiddleboxRow, MobileRow, RadioRow};
 pub use observed::{ObservedRow, TrafficRow};
 pub use page::{ObjectRow, PageRow, SessionRow};
 pub use playback::{BufferRow, PlaybackRow};
@@ -63,6 +63,9 @@ pub struct Summary {
     pub links: Vec<LinkRow>,
     /// One row per user, direction and repetition, of those that used the radio.
     pub radio: Vec<RadioRow>,
+    /// One row per user and repetition, of bearers with radio connections; left out without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mobiles: Vec<MobileRow>,
     /// One row per view of a page and repetition; left out without pages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<PageRow>,
@@ -222,6 +225,7 @@ impl Summary {
             flows: Vec::new(),
             links: Vec::new(),
             radio: Vec::new(),
+            mobiles: Vec::new(),
             pages: Vec::new(),
             objects: Vec::new(),
             buffers: Vec::new(),
@@ -243,6 +247,7 @@ impl Summary {
         self.flows.append(&mut rows.flows);
         self.links.append(&mut rows.links);
         self.radio.append(&mut rows.radio);
+        self.mobiles.append(&mut rows.mobiles);
         self.pages.append(&mut rows.pages);
         self.objects.append(&mut rows.objects);
         self.buffers.append(&mut rows.buffers);
@@ -323,6 +328,8 @@ pub struct Rows {
     pub links: Vec<LinkRow>,
     /// Its users of the radio.
     pub radio: Vec<RadioRow>,
+    /// The radio connections of its mobiles.
+    pub mobiles: Vec<MobileRow>,
     /// Its views of pages.
     pub pages: Vec<PageRow>,
     /// Their objects.

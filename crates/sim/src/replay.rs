@@ -25,7 +25,7 @@ use airpath_tcp::Segment;
 
 use crate::network::{Network, Node, Outgoing};
 use crate::packet_buffer::Payload;
-use crate::rows;
+use crate::rows::{self, HopRows};
 use crate::runner::begin_folder;
 use crate::simulation::Setup;
 
@@ -357,7 +357,9 @@ impl<'a> Replay<'a> {
 
     fn rows(&self, ended: Ended) -> Rows {
         let path = &self.network.path;
-        let (links, radio) = rows::of_hops(path.hops(), path.route(), self.number);
+        // The mobiles come after the hops and the server.
+        let names = &path.names()[path.hops().len() + 1..];
+        let HopRows { links, radio, mobiles } = rows::of_hops(path.hops(), path.route(), names, self.number);
         let repetition = Repetition {
             repetition: self.number,
             simulated_s: self.now.as_secs_f64(),
@@ -370,6 +372,7 @@ impl<'a> Replay<'a> {
             flows: Vec::new(),
             links,
             radio,
+            mobiles,
             pages: Vec::new(),
             objects: Vec::new(),
             buffers: Vec::new(),

@@ -6,9 +6,9 @@ use airpath_app::exchanges::Plan;
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::{Hop, Route, Side};
 use airpath_result::summary::{
-    AdaptiveRow, BufferRow, CallRow, Ended, ExchangesRow, FlowRow, FtpRow, LinkRow, MiddleboxRow, ObjectRow, PageRow,
-    PlaybackRow, ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SegmentRow, SessionRow, StreamRow, TransactionsRow,
-    TransferRow, quic_settings,
+    AdaptiveRow, BufferRow, CallRow, Ended, ExchangesRow, FlowRow, FtpRow, LinkRow, MiddleboxRow, MobileRow, ObjectRow,
+    PageRow, PlaybackRow, ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SegmentRow, SessionRow, StreamRow,
+    TransactionsRow, TransferRow, quic_settings,
 };
 use airpath_scenario::page::Transport;
 use airpath_scenario::proxy::Proxy;
@@ -35,7 +35,7 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     });
     let mut settings = SharedSettings::default();
     let flows = simulation.flows().iter().map(|each| flow(each, proxy, number, now, mobiles, &mut settings)).collect();
-    let (links, radio) = of_hops(simulation.hops(), simulation.route(), number);
+    let HopRows { links, radio, mobiles } = of_hops(simulation.hops(), simulation.route(), mobiles, number);
     let sessions = || {
         simulation.flows().iter().filter_map(|flow| match flow {
             Flow::Page(flow) => Some(&**flow),
@@ -76,6 +76,7 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
         flows,
         links,
         radio,
+        mobiles,
         pages,
         objects,
         buffers,
@@ -86,13 +87,14 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
 }
 
 /// The rows of the hops, with their names, in repetition `number` of a run whose packets take
-/// `route`.
+/// `route`; `names` are those of the users.
 pub fn of_hops<'a>(
     hops: impl Iterator<Item = (&'a str, &'a Hop)>,
     route: &Route,
+    names: &[String],
     number: u64,
-) -> (Vec<LinkRow>, Vec<RadioRow>) {
-    let (mut links, mut radio) = (Vec::new(), Vec::new());
+) -> HopRows {
+    let HopRows { mut links, mut radio, mut mobiles } = HopRows::default();
     let users = (0..route.users()).map(|user| UserId::new(user as u32));
     for (index, (name, hop)) in hops.enumerate() {
         links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.counters(direction))));
@@ -106,8 +108,22 @@ pub fn of_hops<'a>(
             let own = rows.filter(|(user, _)| route.cell_of(*user) == Some(index));
             radio.extend(own.map(|(_, row)| row));
         }
+        let rows = users.clone().map_while(|user| Some((user, hop.connection_totals(user)?)));
+        let own = rows.filter(|(user, _)| route.cell_of(*user) == Some(index));
+        mobiles.extend(own.map(|(user, totals)| MobileRow::of(name, user, &names[user.index()], number, &totals)));
     }
-    (links, radio)
+    HopRows { links, radio, mobiles }
+}
+
+/// The rows of hops.
+#[derive(Default)]
+pub struct HopRows {
+    /// Packets of each hop and direction.
+    pub links: Vec<LinkRow>,
+    /// Transmissions of each user.
+    pub radio: Vec<RadioRow>,
+    /// The radio connection of each user.
+    pub mobiles: Vec<MobileRow>,
 }
 
 fn flow(

@@ -79,6 +79,7 @@ def _print_lines(summary: dict[str, Any]) -> None:
         ("flow", "flows"),
         ("link", "links"),
         ("radio", "radio"),
+        ("mobile", "mobiles"),
         ("page", "pages"),
         ("object", "objects"),
         ("repetition", "repetitions"),

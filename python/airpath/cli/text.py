@@ -92,6 +92,8 @@ def render(summary: dict[str, Any], console: "Console") -> None:
     _print_pages(console, summary, sessions)
     if drops := _drops(summary.get("links", [])):
         console.print(f"Dropped packets: {drops}.")
+    if connections := _connections(summary.get("mobiles", [])):
+        console.print(f"Radio connections: {connections}.")
 
 
 def _drops(links: Sequence[dict[str, Any]]) -> str:
@@ -104,6 +106,24 @@ def _drops(links: Sequence[dict[str, Any]]) -> str:
     words = {
         name: ", ".join(f"{number:,} {cause}" for cause, number in of_link.items() if number)
         for name, of_link in counts.items()
+    }
+    return "; ".join(f"{name} {text}" for name, text in words.items() if text)
+
+
+def _connections(mobiles: Sequence[dict[str, Any]]) -> str:
+    """Return the handovers, failures and set-ups by bearer, over all repetitions.
+
+    Set-ups only if a mobile has more than its first one.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for mobile in mobiles:
+        of_bearer = counts.setdefault(mobile["component"], {"handovers": 0, "link failures": 0, "later set-ups": 0})
+        of_bearer["handovers"] += mobile["handovers"]
+        of_bearer["link failures"] += mobile["link_failures"]
+        of_bearer["later set-ups"] += max(mobile["connection_setups"] - 1, 0)
+    words = {
+        name: ", ".join(f"{number:,} {event}" for event, number in of_bearer.items() if number)
+        for name, of_bearer in counts.items()
     }
     return "; ".join(f"{name} {text}" for name, text in words.items() if text)
 

@@ -15,8 +15,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use airpath_core::{
-    Classes, ComponentId, Context, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Packet, PacketCounters,
-    PacketStep, RadioTotals, SegmentInfo, SegmentLookup, Sink, Slot, UserId, earliest,
+    Classes, ComponentId, ConnectionTotals, Context, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant,
+    Packet, PacketCounters, PacketStep, RadioTotals, SegmentInfo, SegmentLookup, Sink, Slot, UserId, earliest,
 };
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 use airpath_rohc::{Compressor, ConfigError, Decompressor, Profiles};
@@ -477,6 +477,10 @@ impl Bearer for Compressed {
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         self.bearer.radio_totals(direction, user)
+    }
+
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        self.bearer.connection_totals(user)
     }
 
     fn inspects_segments(&self) -> bool {

@@ -1,7 +1,9 @@
-//! The radio log of a mobile of UMTS, HSDPA or LTE: its state tracks; only changes are reported.
+//! The radio log of a mobile: its state tracks, and what happened to its connection. Only changes
+//! are reported.
 
 use airpath_core::{
-    Aspect, Classes, Context, Direction, Instant, LinkState, ModeState, StateEvent, StateValue, UserId,
+    Aspect, Classes, ConnectionTotals, Context, Direction, Instant, LinkState, ModeState, StateEvent, StateValue,
+    UserId,
 };
 
 use crate::conditions::Sample;
@@ -17,12 +19,15 @@ pub struct Tracks {
     reported: Option<Box<Reported>>,
     /// When the reported mode ends.
     mode_until: Option<Instant>,
+    /// Handovers, set-ups and failures, counted with or without a log.
+    pub totals: ConnectionTotals,
 }
 
 impl Tracks {
     /// Tracks that have reported nothing.
     pub const fn new(user: UserId) -> Self {
-        Self { user, reported: None, mode_until: None }
+        let totals = ConnectionTotals { handovers: 0, set_ups: 0, link_failures: 0 };
+        Self { user, reported: None, mode_until: None, totals }
     }
 
     /// Reports all values again when they are known.
@@ -79,8 +84,10 @@ impl Tracks {
         self.report(at, None, Aspect::Cell, StateValue::Number(f64::from(cell)), cx);
     }
 
-    /// The mode of the mobile. It is connected again at `until`, if that is known.
+    /// The mode of the mobile; a handover is counted. It is connected again at `until`, if that is
+    /// known.
     pub fn mode(&mut self, at: Instant, state: ModeState, until: Option<Instant>, cx: &mut Context<'_>) {
+        self.totals.handovers += u32::from(state == ModeState::Handover);
         self.mode_until = until;
         self.report(at, None, Aspect::Mode, state.into(), cx);
     }

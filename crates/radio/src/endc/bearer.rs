@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use airpath_core::{
-    CellGroupState, Context, Direction, DropCause, Dropped, Instant, Packet, PacketCounters, PacketStep, RadioTotals,
-    Seed, UserId, earliest,
+    CellGroupState, ConnectionTotals, Context, Direction, DropCause, Dropped, Instant, Packet, PacketCounters,
+    PacketStep, RadioTotals, Seed, UserId, earliest,
 };
 use airpath_link::command::Change;
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
@@ -419,6 +419,11 @@ impl Bearer for EnDc {
             sum += cell.users.get(user.index())?.radio_totals(direction);
         }
         Some(sum)
+    }
+
+    /// Those of LTE, which has the connection.
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        self.cells[CellGroup::Master as usize].users.get(user.index()).map(User::connection_totals)
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {

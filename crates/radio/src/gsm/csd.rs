@@ -66,7 +66,9 @@ mod tracks;
 mod traffic_channel;
 mod van_jacobson;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};
+use airpath_core::{
+    ConnectionTotals, Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId,
+};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use circuit::Circuit;
@@ -145,6 +147,10 @@ impl Bearer for GsmCsd {
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         self.circuits.get(user.index())?.radio_totals(direction)
+    }
+
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        self.circuits.get(user.index())?.connection_totals()
     }
 
     fn inspects_segments(&self) -> bool {

@@ -79,8 +79,8 @@ mod uplink;
 mod voice;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, Span, UserId,
-    earliest,
+    ConnectionTotals, Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed,
+    Span, UserId, earliest,
 };
 use airpath_link::command::Change;
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
@@ -216,6 +216,10 @@ impl Bearer for Gprs {
         self.cell.mobiles.get(user.index()).map(|mobile| mobile.totals[direction as usize])
     }
 
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        self.cell.mobiles.get(user.index()).map(|mobile| mobile.connection)
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         let users = self.cell.mobiles.len();
         if let Some(user) = command.user.filter(|user| user.index() >= users) {
@@ -239,6 +243,9 @@ impl Bearer for Gprs {
             self.cell.mobiles[users].iter_mut().for_each(|mobile| mobile.air.command(now, &command.change));
             command.report(now, cx);
             return Ok(());
+        }
+        if matches!(command.change, Change::Handover { .. }) {
+            self.cell.mobiles[users.clone()].iter_mut().for_each(|mobile| mobile.connection.handovers += 1);
         }
         for direction in command.directions(|_| Ok(())).expect("it was checked") {
             if let Change::Delay(delay) = &command.change {

@@ -1,7 +1,9 @@
 //! The carrier with its mobiles. A mobile is made when its first packet comes, so those that never
 //! send or get anything take no memory.
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId, earliest};
+use airpath_core::{
+    ConnectionTotals, Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId, earliest,
+};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use super::config::Config;
@@ -136,6 +138,10 @@ impl Bearer for NbIot {
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         let user = self.users.get(user.index())?;
         Some(user.as_ref().map_or_else(RadioTotals::default, |user| user.radio_totals(direction)))
+    }
+
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        Some(self.users.get(user.index())?.as_ref().map_or_else(Default::default, |user| user.connection_totals()))
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {

@@ -11,8 +11,8 @@ mod transfer;
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Aspect, Context, Direction, DropCause, HarqState, Instant, LteRrcState, ModeState, Packet, PacketCounters,
-    PacketStep, Probability, RadioTotals, RandomStream, Seed, Span, UserId, WaitState, earliest,
+    Aspect, ConnectionTotals, Context, Direction, DropCause, HarqState, Instant, LteRrcState, ModeState, Packet,
+    PacketCounters, PacketStep, Probability, RadioTotals, RandomStream, Seed, Span, UserId, WaitState, earliest,
 };
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
@@ -159,6 +159,11 @@ impl User {
             spare: Vec::new(),
             clock: Instant::ZERO,
         })
+    }
+
+    /// What happened to its connection.
+    pub const fn connection_totals(&self) -> ConnectionTotals {
+        self.tracks.totals
     }
 
     /// What it has sent or got on the air.
@@ -350,6 +355,7 @@ impl User {
 
     /// The radio link has failed: the connection is set up again, and the RLC starts again.
     fn fail(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
+        self.tracks.totals.link_failures += 1;
         self.tracks.mode(now, ModeState::ReEstablishment, None, cx);
         Direction::BOTH.into_iter().for_each(|direction| self.report_harq(now, direction, false, cx));
         self.report_wait(now, WaitState::None, cx);

@@ -18,8 +18,8 @@ pub(crate) use cell_group::Connection;
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, LteRrcState, ModeState, Packet, PacketCounters, PacketStep, Probability,
-    RadioTotals, RandomStream, Seed, Span, UserId, earliest,
+    ConnectionTotals, Context, Direction, DropCause, Instant, LteRrcState, ModeState, Packet, PacketCounters,
+    PacketStep, Probability, RadioTotals, RandomStream, Seed, Span, UserId, earliest,
 };
 use airpath_link::{Admission, Departure};
 
@@ -210,6 +210,11 @@ impl User {
     /// The slot of its configured grants in their period.
     pub fn configured_slot(&self) -> Option<u64> {
         self.configured.as_ref().map(|configured| configured.slot)
+    }
+
+    /// What happened to its connection.
+    pub const fn connection_totals(&self) -> ConnectionTotals {
+        self.tracks.totals
     }
 
     /// What it has sent or got on the air.
@@ -507,6 +512,7 @@ impl User {
         }
         (self.had_data, self.had_voice) = (false, false);
         self.set_connected(Some(now));
+        self.tracks.totals.set_ups += 1;
         self.report_rrc(self.promotion_from, LteRrcState::Promotion, cx);
         self.report_rrc(now, LteRrcState::Connected, cx);
         self.report_active(now, cx);
@@ -516,6 +522,7 @@ impl User {
     fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
         let until = now + self.rrc.re_establishment();
         self.movement.fail(now);
+        self.tracks.totals.link_failures += 1;
         self.tracks.mode(now, ModeState::ReEstablishment, Some(until), cx);
         self.establish_again(now, until, DropCause::AttemptsExhausted, cx);
     }

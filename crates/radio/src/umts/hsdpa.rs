@@ -47,7 +47,9 @@ mod unit;
 mod uplink;
 mod user;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};
+use airpath_core::{
+    ConnectionTotals, Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId,
+};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use e_dch::config::{EDch, Grants};
@@ -155,6 +157,10 @@ impl Bearer for Hsdpa {
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         self.cell.users.get(user.index()).map(|user| user.radio_totals(direction))
+    }
+
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        self.cell.users.get(user.index()).map(User::connection_totals)
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {

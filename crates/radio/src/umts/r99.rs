@@ -67,7 +67,9 @@ pub(crate) mod radio_link;
 mod rrc;
 mod switching;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};
+use airpath_core::{
+    ConnectionTotals, Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId,
+};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use crate::common::arq::rlc_am::{Discard, Rlc};
@@ -152,6 +154,10 @@ impl Bearer for Umts {
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         self.mobiles.get(user.index()).map(|mobile| mobile.radio_totals(direction))
+    }
+
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        self.mobiles.get(user.index()).map(Mobile::connection_totals)
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {

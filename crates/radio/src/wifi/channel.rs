@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use airpath_core::{
-    Aspect, Context, Direction, Instant, ModeState, Packet, PacketCounters, PacketStep, Probability, RadioEvent,
-    RadioTotals, RandomStream, Seed, Span, UserId,
+    Aspect, ConnectionTotals, Context, Direction, Instant, ModeState, Packet, PacketCounters, PacketStep, Probability,
+    RadioEvent, RadioTotals, RandomStream, Seed, Span, UserId,
 };
 use airpath_link::command::{Buffer, Change};
 use airpath_link::queue::Queue;
@@ -351,6 +351,10 @@ impl Bearer for Wifi {
         Some(mobile.as_ref().map_or_else(RadioTotals::default, |mobile| mobile.flows[direction as usize].totals))
     }
 
+    fn connection_totals(&self, user: UserId) -> Option<ConnectionTotals> {
+        Some(self.mobiles.get(user.index())?.as_ref().map_or_else(Default::default, |mobile| mobile.tracks.totals))
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.directions(command).map(drop)
     }
@@ -385,6 +389,7 @@ impl Bearer for Wifi {
                 if directions.len() == Direction::BOTH.len() {
                     mobile.report_connected(now, cx);
                     mobile.interrupted_until = mobile.interrupted_until.max(Some(until));
+                    mobile.tracks.totals.handovers += u32::from(mode == ModeState::Handover);
                     mobile.tracks.report(now, None, Aspect::Mode, mode.into(), cx);
                 }
                 self.refresh(now, index, cx);

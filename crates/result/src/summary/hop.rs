@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airpath_core::{Count, Direction, DropCause, PacketCounters, RadioTotals, UserId};
+use airpath_core::{ConnectionTotals, Count, Direction, DropCause, PacketCounters, RadioTotals, UserId};
 use serde::Serialize;
 
 /// One direction of a hop.
@@ -68,6 +68,25 @@ pub struct RadioRow {
     pub bytes: u64,
 }
 
+/// What happened to the radio connection of a mobile.
+#[derive(Clone, Debug, Serialize)]
+pub struct MobileRow {
+    /// The repetition.
+    pub repetition: u64,
+    /// The bearer.
+    pub component: String,
+    /// Number of the user.
+    pub user: u32,
+    /// Name of the mobile.
+    pub mobile: String,
+    /// Changes of the serving cell: handovers, and reselections.
+    pub handovers: u32,
+    /// Connections that were set up: of RRC, or calls of GSM.
+    pub connection_setups: u32,
+    /// Radio links that failed, and calls that were lost.
+    pub link_failures: u32,
+}
+
 /// A counter of a middlebox beside those of packets.
 #[derive(Clone, Debug, Serialize)]
 pub struct MiddleboxRow {
@@ -103,6 +122,21 @@ impl LinkRow {
             dropped: dropped.map(|(cause, count)| (cause.name(), row(*count))).collect(),
             created: some(counters.created),
             absorbed: some(counters.absorbed),
+        }
+    }
+}
+
+impl MobileRow {
+    /// The row of the user with the name `mobile` of the bearer `name` from `totals`.
+    pub fn of(name: &str, user: UserId, mobile: &str, repetition: u64, totals: &ConnectionTotals) -> Self {
+        Self {
+            repetition,
+            component: name.to_owned(),
+            user: user.number(),
+            mobile: mobile.to_owned(),
+            handovers: totals.handovers,
+            connection_setups: totals.set_ups,
+            link_failures: totals.link_failures,
         }
     }
 }

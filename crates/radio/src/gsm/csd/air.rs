@@ -1,7 +1,7 @@
 //! What comes through the air: the probability that a frame is in error, by the conditions of the
 //! mobile or as it was set.
 
-use airpath_core::{Context, Instant, ModeState, Probability, Seed, Span};
+use airpath_core::{ConnectionTotals, Context, Instant, ModeState, Probability, Seed, Span};
 use airpath_link::{Change, CommandError};
 
 use super::config::{Config, Radio};
@@ -19,6 +19,8 @@ pub struct Air {
     frame_errors: Option<Probability>,
     /// When the handover that is under way ends.
     handover_until: Option<Instant>,
+    /// What happened to the call.
+    pub totals: ConnectionTotals,
 }
 
 impl Air {
@@ -36,7 +38,13 @@ impl Air {
             }
             None => None,
         };
-        Ok(Self { scheme, conditions, frame_errors: radio.frame_errors, handover_until: None })
+        Ok(Self {
+            scheme,
+            conditions,
+            frame_errors: radio.frame_errors,
+            handover_until: None,
+            totals: Default::default(),
+        })
     }
 
     /// The probability that a frame that begins at `now` is in error. `interrupt` is called for a
@@ -53,11 +61,12 @@ impl Air {
             return self.frame_errors.unwrap_or(Probability::NEVER);
         };
         while let Some((at, transition)) = conditions.next_transition(now) {
-            if let Transition::Handover { gap, .. } | Transition::Reselection { gap, .. } = transition
-                && !gap.is_zero()
-            {
-                interrupt(at, gap);
-                self.handover_until = Some(at + gap);
+            if let Transition::Handover { gap, .. } | Transition::Reselection { gap, .. } = transition {
+                self.totals.handovers += 1;
+                if !gap.is_zero() {
+                    interrupt(at, gap);
+                    self.handover_until = Some(at + gap);
+                }
             }
         }
         let sample = conditions.at(now);

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioTotals, Seed, Span,
-    UserId,
+    ConnectionTotals, Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep,
+    RadioTotals, Seed, Span, UserId,
 };
 use airpath_link::command::{Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
@@ -115,6 +115,11 @@ impl Circuit {
         self.radio().map(|radio| radio.totals(direction))
     }
 
+    /// What happened to its call.
+    pub fn connection_totals(&self) -> Option<ConnectionTotals> {
+        self.radio().map(TrafficChannel::connection_totals)
+    }
+
     fn radio(&self) -> Option<&TrafficChannel> {
         self.links.iter().find_map(|each| match &each.link {
             Link::Radio(radio) => Some(&**radio),
@@ -142,6 +147,7 @@ impl Circuit {
     fn step(&mut self, now: Instant, cx: &mut Context<'_>) {
         if let Call::SettingUp(_) = self.call {
             self.call = Call::Up;
+            self.count(|totals| totals.set_ups += 1);
             self.report_link(now, LinkState::Connected, cx);
         }
         for index in 0..self.links.len() {
@@ -283,7 +289,14 @@ impl Circuit {
             Dial::Before => Call::Lost,
             Dial::FirstPacket => Call::Idle,
         };
+        self.count(|totals| totals.link_failures += 1);
         self.report_link(now, LinkState::Disconnected, cx);
+    }
+
+    fn count(&mut self, count: impl FnOnce(&mut ConnectionTotals)) {
+        if let Some(radio) = self.radio_mut() {
+            count(radio.connection_totals_mut());
+        }
     }
 
     fn report_link(&mut self, now: Instant, state: LinkState, cx: &mut Context<'_>) {

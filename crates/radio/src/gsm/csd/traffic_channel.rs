@@ -9,7 +9,9 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Context, Direction, Instant, LinkState, RadioEvent, RadioTotals, Seed, Span, UserId, earliest};
+use airpath_core::{
+    ConnectionTotals, Context, Direction, Instant, LinkState, RadioEvent, RadioTotals, Seed, Span, UserId, earliest,
+};
 
 use super::air::Air;
 use super::config::{Config, Radio};
@@ -103,6 +105,15 @@ impl TrafficChannel {
             self.wake(now);
         }
         is_let_go
+    }
+
+    /// What happened to the call.
+    pub const fn connection_totals(&self) -> ConnectionTotals {
+        self.conditions.totals
+    }
+
+    pub const fn connection_totals_mut(&mut self) -> &mut ConnectionTotals {
+        &mut self.conditions.totals
     }
 
     /// All transmissions one way.

@@ -2,8 +2,8 @@
 //! them.
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, LinkState, ModeState, RadioEvent, RadioTotals, RandomStream, Seed, Span,
-    StateValue, TbfState, UserId,
+    ConnectionTotals, Context, Direction, DropCause, Instant, LinkState, ModeState, RadioEvent, RadioTotals,
+    RandomStream, Seed, Span, StateValue, TbfState, UserId,
 };
 use airpath_link::command::Buffer;
 
@@ -68,6 +68,7 @@ pub struct Mobile {
     pub in_active_list: bool,
     pub counts: [PeriodCounts; 2],
     pub totals: [RadioTotals; 2],
+    pub connection: ConnectionTotals,
     /// Nothing is sent before this block; down, up.
     silent_until: [u64; 2],
     /// Cell reselection lasts until this block.
@@ -121,6 +122,7 @@ impl Mobile {
             in_active_list: false,
             counts: [PeriodCounts::default(); 2],
             totals: [RadioTotals::default(); 2],
+            connection: ConnectionTotals::default(),
             silent_until: [0; 2],
             reselects_until: 0,
             tracks: Tracks::default(),
@@ -205,6 +207,7 @@ impl Mobile {
         while let Some((at, transition)) = self.air.next_transition(now) {
             // The network does not support PS handover: the mobile reselects instead.
             if let Transition::Reselection { gap, .. } | Transition::Handover { gap, .. } = transition {
+                self.connection.handovers += 1;
                 self.reselect(now, at + gap, ends, cx);
             }
         }

@@ -88,6 +88,7 @@ impl User {
             Some(next) => self.message_left = *next,
             None => {
                 self.state = State::Connected;
+                self.tracks.totals.set_ups += 1;
                 self.report_rrc(now, LteRrcState::Connected, cx);
                 self.keep(now, plan);
             }

@@ -29,6 +29,7 @@ impl User {
         match self.link_timer().filter(|timer| timer.at() <= now) {
             Some(Timer::Failure(at)) => {
                 self.movement.fail(at);
+                self.tracks.totals.link_failures += 1;
                 self.tracks.mode(at, ModeState::ReEstablishment, None, cx);
                 self.establish_again(now, now, DropCause::AttemptsExhausted, cx);
             }

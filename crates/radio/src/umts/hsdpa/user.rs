@@ -13,8 +13,8 @@ mod transmission_up;
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioTotals, RandomStream,
-    Seed, Span, UserId, earliest,
+    ConnectionTotals, Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep,
+    RadioTotals, RandomStream, Seed, Span, UserId, earliest,
 };
 use airpath_link::{Admission, Departure};
 
@@ -130,6 +130,11 @@ impl User {
             Direction::Down => self.totals,
             Direction::Up => *self.up.totals(),
         }
+    }
+
+    /// What happened to its connection.
+    pub const fn connection_totals(&self) -> ConnectionTotals {
+        self.tracks.totals
     }
 
     /// What went in, came out, was lost and is inside.
@@ -344,6 +349,7 @@ impl User {
 
     /// The connection has failed: all is lost, and it is set up again.
     fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.tracks.totals.link_failures += 1;
         self.tracks.link(now, LinkState::Disconnected, cx);
         self.resets.forget(None);
         self.discard(now, &Direction::BOTH, DropCause::AttemptsExhausted, cx);

@@ -10,8 +10,8 @@ mod movement;
 mod reconnection;
 
 use airpath_core::{
-    Aspect, Classes, Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioEvent,
-    RadioTotals, RrcState, Seed, StateValue, UserId, earliest,
+    Aspect, Classes, ConnectionTotals, Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters,
+    PacketStep, RadioEvent, RadioTotals, RrcState, Seed, StateValue, UserId, earliest,
 };
 use airpath_link::{Admission, Departure};
 
@@ -93,6 +93,11 @@ impl Mobile {
         self.links[direction as usize].totals
     }
 
+    /// What happened to its connection.
+    pub const fn connection_totals(&self) -> ConnectionTotals {
+        self.tracks.totals
+    }
+
     /// When something happens next inside.
     #[inline]
     fn next_event(&self) -> Option<Instant> {
@@ -132,7 +137,9 @@ impl Mobile {
             // A handover before `now` is one of the state that ends.
             self.look_around(now, cx);
         }
+        let was_idle = self.rrc.state() == RrcState::Idle;
         if self.rrc.change(now, is_empty) {
+            self.tracks.totals.set_ups += u32::from(was_idle);
             self.enter_state(now, cx);
         }
         for direction in Direction::BOTH {

@@ -53,6 +53,7 @@ impl Mobile {
             }
             if !self.coverage.failed && since >= self.mobility.link_failure {
                 self.coverage.failed = true;
+                self.tracks.totals.link_failures += 1;
                 if !self.mobility.link_release.is_zero() {
                     self.tracks.link(now, LinkState::Failed, cx);
                 }
@@ -83,6 +84,7 @@ impl Mobile {
                 }
             }
             Transition::Reselection { to, gap } => {
+                self.tracks.totals.handovers += 1;
                 self.tracks.cell(at, to, cx);
                 self.block(now, at + gap);
             }
@@ -135,6 +137,7 @@ impl Mobile {
 
     /// The radio bearers are released: what the RLC has is lost, and they are to be set up again.
     pub(super) fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.tracks.totals.link_failures += u32::from(!self.coverage.failed);
         self.discard(now, DropCause::AttemptsExhausted, cx);
         self.rrc.lose(now);
         self.tracks.link(now, LinkState::Disconnected, cx);

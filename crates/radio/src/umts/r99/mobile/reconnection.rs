@@ -138,6 +138,7 @@ impl Mobile {
         if step == Step::Failing {
             self.discard(now, DropCause::Handover, cx);
             self.rrc.lose(now);
+            self.tracks.totals.link_failures += 1;
             self.tracks.link(now, LinkState::Failed, cx);
             if covered {
                 self.tracks.mode(now, ModeState::ReEstablishment, None, cx);
@@ -146,6 +147,7 @@ impl Mobile {
         }
         if next.is_none() {
             self.rrc.connect(now);
+            self.tracks.totals.set_ups += 1;
             self.enter_state(now, cx);
             self.tracks.mode(now, ModeState::Connected, None, cx);
             self.tracks.link(now, LinkState::Connected, cx);
