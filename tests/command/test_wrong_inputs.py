@@ -247,6 +247,7 @@ INPUTS = [
     wrong("pair-in-two-words", "run small.toml --set bearer.bler 0.1", "write --set bearer.bler=0.1"),
     wrong("sweep-none", "sweep none.toml --out x", "none.toml: No such file", "next: check the path"),
     wrong("rules-none", "compare kept kept --rules none.toml", "none.toml: No such file", "next: check the path"),
+    wrong("undecided", "compare kept kept --fail-undecided", "--fail-undecided needs a rule", "add --fail-if RULE"),
     wrong("rules-as-result", "compare limits.toml kept", "a file of rules, not a result", "--rules limits.toml"),
     wrong("no-base", "compare kept --rules limits.toml", "kept is the only one", "`airpath compare BASE kept`"),
     wrong("rule", "compare kept kept --fail-if 'duration_s >> 5'", "expected at character 13, '> 5'", "write it as in"),

@@ -220,6 +220,12 @@ def test_what_comes_after_the_end_is_noted(airpath_command: Command) -> None:
     assert notes(several)[3:] == ["note: 3 more changes or flows come after the end"]
 
 
+def test_a_stagger_of_a_single_flow_is_noted(airpath_command: Command) -> None:
+    line = ("run", "wired", "--set", "flow.stagger=1 s")
+    assert airpath_command(*line).err == "note: flow.0.stagger has no effect: the table has one flow\n"
+    assert airpath_command(*line, "--set", "flow.count=2").err == ""
+
+
 def test_a_change_after_the_end_of_some_repetitions_is_noted(airpath_command: Command) -> None:
     change = "change=[{ at = '5 s', outage = '1 s' }]"
     flow = "flow=[{ kind = 'download', bytes = '200 kB' }]"

@@ -113,3 +113,16 @@ def test_rohc_compresses_the_headers_of_a_call(result: airpath.Result) -> None:
 def test_wrong_settings_are_named(key: str, value: object) -> None:
     with pytest.raises(airpath.ScenarioError, match=rf"\b{key}\b"):
         execute(_wired(**({"jitter_buffer": "adaptive"} | {key: value})))
+
+
+def test_a_fixed_jitter_buffer_has_no_greatest_depth(tmp_path: Path) -> None:
+    fixed = {"kind": "voice", "duration": "2 s", "jitter_buffer": "fixed"}
+    call = {"format": 1, "bearer": "umts-dch-384", "flow": [fixed | {"max_depth": "1 s"}]}
+    with pytest.raises(airpath.ScenarioError, match="a fixed jitter buffer has only `depth`") as caught:
+        airpath.run(call)
+    assert caught.value.field == "flow.0.max_depth"
+    result = airpath.run(call | {"flow": [fixed]}, out=tmp_path / "fixed", log=False)
+    assert "max_depth" not in result.scenario
+    assert airpath.run(tmp_path / "fixed", log=False).flows.equals(result.flows)
+    adaptive = airpath.run(call | {"flow": [{"kind": "voice", "duration": "2 s"}]}, log=False)
+    assert 'max_depth = "200 ms"' in adaptive.scenario

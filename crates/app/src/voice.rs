@@ -50,8 +50,9 @@ pub struct Settings {
     pub jitter_buffer: Playout,
     /// Depth of a fixed jitter buffer; least depth of an adaptive one in the first 100 packets.
     pub depth: Span,
-    /// Greatest depth of an adaptive jitter buffer.
-    pub max_depth: Span,
+    /// Greatest depth of an adaptive jitter buffer; by default [`Self::MAX_DEPTH`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<Span>,
     /// Advantage factor A of the E-model.
     pub advantage: f64,
     /// Time to wait for the last packets.
@@ -67,7 +68,7 @@ impl Default for Settings {
             frames_per_packet: 1,
             jitter_buffer: Playout::Adaptive,
             depth: Span::from_millis(60),
-            max_depth: Span::from_millis(200),
+            max_depth: None,
             advantage: 0.0,
             timeout: Span::from_secs(2),
         }
@@ -92,6 +93,14 @@ impl Settings {
     /// Deepest jitter buffer, and longest wait for the last packets.
     const LONGEST_WAIT: Span = Span::from_secs(60);
 
+    /// Default of `max_depth`.
+    pub const MAX_DEPTH: Span = Span::from_millis(200);
+
+    /// The greatest depth of an adaptive jitter buffer.
+    pub fn greatest_depth(&self) -> Span {
+        self.max_depth.unwrap_or(Self::MAX_DEPTH)
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors
@@ -107,12 +116,15 @@ impl Settings {
         if self.depth > Self::LONGEST_WAIT {
             return wrong("depth", "it is at most 60 s");
         }
-        if self.max_depth > Self::LONGEST_WAIT {
+        if self.max_depth > Some(Self::LONGEST_WAIT) {
             return wrong("max_depth", "it is at most 60 s");
         }
         let is_adaptive = self.jitter_buffer == Playout::Adaptive;
-        if is_adaptive && self.max_depth < self.depth {
-            let (depth, max_depth) = (self.depth, self.max_depth);
+        if !is_adaptive && self.max_depth.is_some() {
+            return wrong("max_depth", "a fixed jitter buffer has only `depth`; remove the key");
+        }
+        let (depth, max_depth) = (self.depth, self.greatest_depth());
+        if is_adaptive && max_depth < depth {
             // The one that was written.
             return Err(match depth == Self::default().depth {
                 true => SettingError {

@@ -1,14 +1,18 @@
 //! Flows of kind `voice`.
 
-use airpath_app::voice::{SettingError, Settings};
+use airpath_app::voice::{Playout, SettingError, Settings};
 
 use crate::document::{Node, join};
 use crate::error::ScenarioError;
 
 /// Reads the keys of a flow of kind `voice`.
 pub(crate) fn read_flow(node: Node, at: &str) -> Result<Settings, ScenarioError> {
-    let settings: Settings = node.read(at)?;
+    let mut settings: Settings = node.read(at)?;
     settings.check().map_err(|error| wrong(&node, at, error))?;
+    if settings.jitter_buffer == Playout::Adaptive {
+        // A resolved scenario has every value.
+        settings.max_depth = Some(settings.greatest_depth());
+    }
     Ok(settings)
 }
 

@@ -264,7 +264,8 @@ pub struct Congestion {
     /// Number of segments by which one acknowledgement may open the window in slow start, when
     /// bytes are counted (`L` of RFC 3465 §2.2).
     pub slow_start_limit: Limit,
-    /// Quantity that NewReno halves, and CUBIC multiplies by 0.7, on congestion.
+    /// Quantity that NewReno halves, and CUBIC multiplies by 0.7, on congestion. Westwood+ halves
+    /// it until its first sample of the bandwidth.
     pub halving: Halving,
     /// Whether the reduced window is rounded down to whole segments.
     pub halve_to_whole_segments: bool,

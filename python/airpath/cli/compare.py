@@ -65,6 +65,8 @@ def compare(
     from airpath.files import write_text
 
     _check_results(results, rules)
+    if fail_undecided and not (fail_if or rules):
+        raise Problem("--fail-undecided needs a rule", next_step="add --fail-if RULE or --rules FILE, or remove it")
     check_outputs(junit, markdown)
     with explained(), _explained_here():
         wanted = [*(read_rules(rules) if rules else []), *(fail_if or [])]

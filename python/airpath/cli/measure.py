@@ -407,7 +407,9 @@ def voice(
     frames: Annotated[int, typer.Option(min=1, max=12, metavar="N", help="Speech frames in a packet.")] = 1,
     jitter_buffer: Annotated[Literal["adaptive", "fixed"], typer.Option(help="Choice of the depth.")] = "adaptive",
     depth: Annotated[str, typer.Option(metavar="TIME", help="Depth of the jitter buffer, at first.")] = "60 ms",
-    max_depth: Annotated[str, typer.Option(metavar="TIME", help="Greatest depth of an adaptive one.")] = "200 ms",
+    max_depth: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Greatest depth of an adaptive one; by default 200 ms.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the talk spurts.")] = 0,
     interval: Interval = None,
 ) -> None:
@@ -419,7 +421,8 @@ def voice(
       airpath measure voice server.example --codec amr-wb --jitter-buffer fixed --depth "100 ms"
     """
     settings = {"codec": codec, "duration": duration, "dtx": dtx, "frames_per_packet": frames}
-    settings |= {"jitter_buffer": jitter_buffer, "depth": depth, "max_depth": max_depth}
+    settings |= {"jitter_buffer": jitter_buffer, "depth": depth}
+    settings |= {} if max_depth is None else {"max_depth": max_depth}
     _measure(host, {"kind": "voice", "settings": settings, "seed": seed}, "3 h", common, every=interval)
 
 

@@ -30,6 +30,7 @@ def note_without_effect(scenario: Path | dict[str, Any], overrides: dict[str, An
         return
     resolved = tomllib.loads(resolve(scenario, set=overrides))
     _note_unused(given, resolved)
+    _note_single(resolved)
     _note_unmarked(resolved)
     note_late(resolved, ends)
 
@@ -87,14 +88,20 @@ def _planned(resolved: dict[str, Any]) -> Iterator[tuple[str, _Times]]:
     """Yield what a scenario plans for times from the start of the run, in words."""
     for index, change in enumerate(resolved.get("change", [])):
         yield f"change.{index}", _Times(parse_time(change["at"]))
+    for key, flow, times in _flows(resolved):
+        yield f"{key} (`{flow.get('name', flow['kind'])}`)", times
+        for number, freeze in enumerate(flow.get("freeze", [])):
+            yield f"{key}.freeze.{number}", _Times(parse_time(freeze["from"]))
+
+
+def _flows(resolved: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], _Times]]:
+    """Yield the path and content of each table of flows, with their starts."""
     mobiles = {each["name"]: each["count"] for each in resolved.get("mobile", [])}
     for index, flow in enumerate(resolved.get("flow", [])):
         # The name is that of a group or of one of its mobiles.
         of_mobiles = mobiles.get(flow["mobile"], 1) if "mobile" in flow else sum(mobiles.values())
-        name = f"flow.{index} (`{flow.get('name', flow['kind'])}`)"
-        yield name, _Times(parse_time(flow["start"]), parse_time(flow["stagger"]), flow["count"] * of_mobiles)
-        for number, freeze in enumerate(flow.get("freeze", [])):
-            yield f"flow.{index}.freeze.{number}", _Times(parse_time(freeze["from"]))
+        times = _Times(parse_time(flow["start"]), parse_time(flow["stagger"]), flow["count"] * of_mobiles)
+        yield f"flow.{index}", flow, times
 
 
 def _note_unused(given: dict[str, Any], resolved: dict[str, Any]) -> None:
@@ -102,6 +109,13 @@ def _note_unused(given: dict[str, Any], resolved: dict[str, Any]) -> None:
     for key in ("tcp", "quic"):
         if key in given and not any(key in flow for flow in resolved["flow"]):
             note(f"no flow uses {key.upper()}: [{key}] of the scenario has no effect")
+
+
+def _note_single(resolved: dict[str, Any]) -> None:
+    """Print a note about each `stagger` of a table with one flow."""
+    for key, _, times in _flows(resolved):
+        if times.step > 0 and times.number == 1:
+            note(f"{key}.stagger has no effect: the table has one flow")
 
 
 def _note_unmarked(resolved: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ impl JitterBuffer {
         Self {
             playout: settings.jitter_buffer,
             depth: settings.depth,
-            max_depth: settings.max_depth,
+            max_depth: settings.greatest_depth(),
             delays: VecDeque::with_capacity(WINDOW),
             sorted: Vec::with_capacity(WINDOW),
             spurts: Vec::new(),
@@ -139,7 +139,12 @@ mod tests {
     }
 
     fn buffer(jitter_buffer: Playout) -> JitterBuffer {
-        JitterBuffer::new(&Settings { jitter_buffer, depth: ms(40), max_depth: ms(100), ..Settings::default() })
+        JitterBuffer::new(&Settings {
+            jitter_buffer,
+            depth: ms(40),
+            max_depth: (jitter_buffer == Playout::Adaptive).then_some(ms(100)),
+            ..Settings::default()
+        })
     }
 
     #[test]

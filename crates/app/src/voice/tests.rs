@@ -293,7 +293,8 @@ fn settings_out_of_range_are_named() {
     assert_eq!(good.check(), Ok(()));
     assert_eq!(wrong(Settings { duration: ms(19), ..good }), "duration");
     assert_eq!(wrong(Settings { frames_per_packet: 13, ..good }), "frames_per_packet");
-    assert_eq!(wrong(Settings { max_depth: ms(10), ..good }), "max_depth");
+    assert_eq!(wrong(Settings { max_depth: Some(ms(10)), ..good }), "max_depth");
+    assert_eq!(wrong(Settings { max_depth: Some(ms(100)), ..fixed(40) }), "max_depth");
     assert_eq!(wrong(Settings { dtx: false, ..good }), "dtx");
     let deep = Settings { depth: ms(300), ..good }.check().expect_err("deeper than max_depth");
     assert_eq!(deep.to_string(), "depth: 300 ms is more than `max_depth`, 200 ms");
