@@ -1,5 +1,6 @@
 """The report of a sweep: its figures, the commands of its points, and its errors."""
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,16 @@ import pytest
 import airpath
 from airpath.plot.selection import NothingToDrawError
 from airpath.sweep.axis_names import words_of
-from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, join_confounded, scale, title_of
+from airpath.sweep.figures import (
+    draw_effects,
+    draw_lines,
+    draw_map,
+    effects,
+    join_confounded,
+    partly_confounded,
+    scale,
+    title_of,
+)
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.kinds import LinkCommand
 from airpath.sweep.report import commands, write
@@ -133,6 +143,22 @@ def test_keys_that_change_together_are_one_axis():
     points = [((7 * n) % 20) / 20 for n in range(20)]
     sample = means(a=[n / 20 for n in range(20)], b=points, mean=points)
     assert join_confounded(sample, ["a", "b"])[1] == ["a", "b"]
+
+
+def test_axes_that_change_together_in_part_are_named():
+    cases = {"bearer.bler": [0.0, 0.0, 0.1, 0.1], "tcp.profile": ["a", "b", "b", "b"]}
+    frame = means(**cases, mean=[1.0, 2.0, 4.0, 5.0])
+    assert partly_confounded(frame, list(cases)) == [("bearer.bler", "tcp.profile")]
+    text = str(draw_effects(frame, list(cases), "duration_s").to_dict()["layout"])
+    assert "These change together in part" in text
+    assert "bearer: block error rate and TCP: profile." in text
+    grid = pl.DataFrame({"bearer.bler": [0.0, 0.1]}).join(pl.DataFrame({"tcp.profile": ["a", "b"]}), how="cross")
+    frame = means(**grid.to_dict(as_series=False), mean=[1.0, 2.0, 4.0, 5.0])
+    assert partly_confounded(frame, grid.columns) == []
+    assert "together in part" not in str(draw_effects(frame, grid.columns, "duration_s").to_dict()["layout"])
+    drawn = random.Random(1)
+    sample = {axis: [drawn.choice("xyz") for _ in range(100)] for axis in "ab"} | {"c": list(range(100))}
+    assert partly_confounded(means(**sample, mean=[0.0] * 100), list(sample)) == []
 
 
 def test_names_of_axes_in_words():
