@@ -233,6 +233,8 @@ INPUTS = [
     wrong("trace-radio", "trace c.pcapng --radio none.csv", "none.csv", "next: check the path"),
     # Options of other tools and commands.
     wrong("loss", "run small.toml --loss 0.01", "--loss", "did you mean '--set fixed.loss=0.01'?"),
+    wrong("second", "run lte --second wifi-n", "did you mean '--set second_bearer=wifi-n'?"),
+    wrong("quic", "run lte --quic", "did you mean '--set flow.transport=quic-quinn'?"),
     wrong("rate", "link gprs --rate 1mbit -- true", "did you mean `--set fixed.rate='1 Mbit/s'`?"),
     wrong("count", "run small.toml -n 5", "did you mean '--repeat'?"),
     wrong("runs-of-link", "link gprs --runs 5 -- true", "did you mean '--repeat'?"),

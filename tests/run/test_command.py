@@ -226,6 +226,18 @@ def test_a_stagger_of_a_single_flow_is_noted(airpath_command: Command) -> None:
     assert airpath_command(*line, "--set", "flow.count=2").err == ""
 
 
+def test_a_second_bearer_and_a_proxy_without_flows_are_noted(airpath_command: Command) -> None:
+    second = ("run", "wired", "--set", "second_bearer=wired")
+    assert "note: no flow uses the second bearer: [second_bearer] has no effect" in airpath_command(*second).err
+    for key in ("flow.bearer=second", "steering.mode=active-standby"):
+        assert airpath_command(*second, "--set", key).err == ""
+    proxy = ("run", "wired", "--proxy")
+    assert airpath_command(*proxy).err == ""
+    quic = (*proxy, "--set", "flow.transport=quic-quinn")
+    assert "note: no flow uses TCP: [proxy] has no effect" in airpath_command(*quic).err
+    assert airpath_command(*quic, "--set", "proxy.queue={ rate = '50 Mbit/s' }").err == ""
+
+
 def test_a_change_after_the_end_of_some_repetitions_is_noted(airpath_command: Command) -> None:
     change = "change=[{ at = '5 s', outage = '1 s' }]"
     flow = "flow=[{ kind = 'download', bytes = '200 kB' }]"

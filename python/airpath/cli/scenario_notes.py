@@ -10,7 +10,7 @@ from typing import Any
 from airpath.cli.messages import note
 from airpath.quantities import parse_time, seconds
 
-_KEYS = ("tcp", "quic", "change", "start", "stagger", "freeze")
+_KEYS = ("tcp", "quic", "change", "start", "stagger", "freeze", "second_bearer", "proxy")
 """The keys of settings that a note is about."""
 
 
@@ -31,6 +31,8 @@ def note_without_effect(scenario: Path | dict[str, Any], overrides: dict[str, An
     resolved = tomllib.loads(resolve(scenario, set=overrides))
     _note_unused(given, resolved)
     _note_single(resolved)
+    _note_second(resolved)
+    _note_proxy(resolved)
     _note_unmarked(resolved)
     note_late(resolved, ends)
 
@@ -116,6 +118,23 @@ def _note_single(resolved: dict[str, Any]) -> None:
     for key, _, times in _flows(resolved):
         if times.step > 0 and times.number == 1:
             note(f"{key}.stagger has no effect: the table has one flow")
+
+
+def _note_second(resolved: dict[str, Any]) -> None:
+    """Print a note if no flow is on the second bearer."""
+    is_used = "steering" in resolved or any(flow.get("bearer") == "second" for flow in resolved["flow"])
+    if "second_bearer" in resolved and not is_used:
+        note(
+            'no flow uses the second bearer: [second_bearer] has no effect; give a flow `bearer = "second"`, or add '
+            "[steering], which selects a bearer for each"
+        )
+
+
+def _note_proxy(resolved: dict[str, Any]) -> None:
+    """Print a note if a proxy of TCP has no connections, and no queue for other packets."""
+    proxy = resolved.get("proxy")
+    if proxy is not None and "queue" not in proxy and not any("tcp" in flow for flow in resolved["flow"]):
+        note("no flow uses TCP: [proxy] has no effect, because other packets pass it as they are")
 
 
 def _note_unmarked(resolved: dict[str, Any]) -> None:

@@ -29,7 +29,16 @@ _OTHER_NAMES = {
     "--runs": ["--repeat"],
     "-j": ["--threads", "--workers"],
     "-n": ["--repeat", "--runs"],
+    "--second": ["--set second_bearer=wifi-n"],
     "--stream": ["--flow"],
+    "--bytes": ["--set flow.bytes='1 MB'"],
+    "--size": ["--set flow.bytes='1 MB'"],
+    "--duration": ["--set duration='60 s'"],
+    "--mobiles": ["--set mobile.count=5"],
+    "--users": ["--set mobile.count=5"],
+    "--quic": ["--set flow.transport=quic-quinn"],
+    "--transport": ["--set flow.transport=quic-quinn"],
+    "--environment": ["--set bearer.conditions.environment=driving"],
     "--verbose": ["--why"],
 }
 """Options by their names in other tools and commands; a command has one of them or none."""
