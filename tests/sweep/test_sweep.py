@@ -424,6 +424,21 @@ def test_a_sweep_on_a_full_disk_keeps_its_rows_and_continues(plan: Path, airpath
     assert len(rows) == len(rows.unique(["case", "repetition", "flow"])) == 800
 
 
+def test_flows_of_a_group_of_mobiles_have_one_mean(tmp_path: Path):
+    mobiles = '[[mobile]]\nname = "near"\ncount = 3\n[[mobile]]\nname = "far"\n'
+    ping = '[[flow]]\nkind = "ping"\nrequests = 2\nmobile = "near"\n'
+    plan = airpath.make_plan(f"{DOWNLOAD}\n{mobiles}{ping}", {"bearer.bler": [0.0, 0.2]}, repeat=2)
+    result = airpath.sweep(plan, out=tmp_path / "out", executor=Inline())
+    assert result.flow_names("duration_s") == ["download of near", "download-3"]
+    assert result.flow_names("delay_mean_s") == ["ping"]
+    near = result.flows.filter(pl.col("mobile").str.starts_with("near"), case=1, kind="download")
+    expected = near.group_by("repetition").agg(pl.col("duration_s").mean())["duration_s"].mean()
+    assert result.means("duration_s", flow="download of near")["mean"][1] == pytest.approx(expected)
+    assert set(result.means_by_flow("duration_s")["flow"]) == {"download of near", "download-3"}
+    one = result.means("duration_s", flow="download-1")["mean"][1]
+    assert one == pytest.approx(near.filter(name="download-1")["duration_s"].mean())
+
+
 def test_flows_of_several_names_have_means_of_their_own(tmp_path: Path, airpath_command: Command):
     second = '[[flow]]\nname = "late"\nkind = "download"\nbytes = "20 kB"\nstart = "1 s"\n'
     (tmp_path / "two.toml").write_text(f"{DOWNLOAD}\n{second}")

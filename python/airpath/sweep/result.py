@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airpath.flow_groups import group_names
 from airpath.scenario import name_after
 from airpath.statistics import mean_intervals
 from airpath.suggest import did_you_mean
@@ -215,7 +216,10 @@ class SweepResult:
         return figures(self.work)
 
     def flow_names(self, figure: str) -> list[str]:
-        """Return the names of the flows that have a figure; none if its table has no names.
+        """Return the groups of the flows that have a figure; none if its table has no names.
+
+        A group has the flows of a table over a group of mobiles, and its name; a flow that is
+        alone keeps its own name.
 
         Raises:
             KeyError: No table has the figure.
@@ -224,12 +228,24 @@ class SweepResult:
 
         if self._table_of(figure) != "flows":
             return []
-        rows = self.scan("flows")
-        named = rows.drop_nulls(figure).group_by("name").agg(pl.col("flow").min()).sort("flow").collect()
-        return named["name"].to_list()
+        rows = (
+            self.scan("flows").drop_nulls(figure).join(self._flow_groups, on=("name", "mobile"), maintain_order="left")
+        )
+        named = rows.group_by("_group").agg(pl.col("flow").min()).sort("flow").collect()
+        return named["_group"].to_list()
+
+    @cached_property
+    def _flow_groups(self) -> "pl.LazyFrame":
+        """The group of each flow by its name and that of its mobile."""
+        import polars as pl
+
+        flows = self.scan("flows").select("name", "mobile").unique(maintain_order=True).collect()
+        names = group_names(flows.iter_rows(), tomllib.loads(self.plan["scenario"]) | self.plan["set"])
+        rows = [(*key, name) for key, name in names.items()]
+        return pl.LazyFrame(rows, schema=dict.fromkeys(("name", "mobile", "_group"), pl.String), orient="row")
 
     def means_by_flow(self, figure: str) -> "pl.DataFrame":
-        """Return `means` for each name of a flow, with the column `flow`.
+        """Return `means` for each group of flows, with the column `flow`.
 
         Raises:
             KeyError: No table has the figure.
@@ -249,7 +265,7 @@ class SweepResult:
 
         Args:
             figure: A numeric column of a table.
-            flow: The name of a flow; by default all flows.
+            flow: The name of a flow or of a group; by default all flows.
 
         Raises:
             KeyError: No table has the figure.
@@ -257,7 +273,9 @@ class SweepResult:
         import polars as pl
 
         rows = self.scan(self._table_of(figure))
-        rows = rows if flow is None else rows.filter(pl.col("name") == flow)
+        if flow is not None:
+            rows = rows.join(self._flow_groups, on=("name", "mobile"), maintain_order="left")
+            rows = rows.filter((pl.col("_group") == flow) | (pl.col("name") == flow))
         settings = ("case", *self.axes, *self.number_axes)
         return mean_intervals(rows, figure, settings).sort("case")
 
