@@ -199,6 +199,14 @@ def test_a_host_whose_names_cannot_be_changed_gets_a_note(link: LinkCommand, pre
     assert cause in done.stderr
 
 
+def test_changes_after_the_end_of_the_command_are_noted(link: LinkCommand) -> None:
+    scenario = link.folder / "changes.toml"
+    changes = (f'[[change]]\nat = "{at}"\noutage = "10 ms"\n' for at in ("0.1 s", "60 s"))
+    scenario.write_text(f'format = 1\nbearer.preset = "wired"\n{"".join(changes)}')
+    [note] = link("sleep", "0.5", link=scenario).err.splitlines()
+    assert note.startswith("note: change.1 at 60 s has no effect: the run ended with its command, ")
+
+
 def test_what_a_link_does_not_use_of_a_scenario_is_named(link: LinkCommand) -> None:
     scenario = link.folder / "flows.toml"
     scenario.write_text(

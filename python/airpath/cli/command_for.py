@@ -17,6 +17,7 @@ _OTHER_NAMES = {
     "list": "airpath presets list",
     "ping": "airpath measure ping",
     "shell": "airpath link",
+    "show": "airpath presets show NAME",
     "sim": "airpath run",
     "simulate": "airpath run",
     "validate": "airpath study run",
