@@ -56,6 +56,14 @@ def test_handovers_are_counted_and_marked(train: airpath.Result, tmp_path: Path)
     assert lines == pytest.approx((handovers["time"] / 1e9).to_list())
 
 
+def test_handovers_are_counted_without_a_log(train: airpath.Result, tmp_path: Path) -> None:
+    result = airpath.run(TRAIN, log=False)
+    handovers = train.states.filter(aspect="mode", name="handover").height
+    assert f"Handovers {handovers} " in Page(report.write([result], tmp_path / "report.html")).words
+    still = airpath.run(TRAIN, set={"bearer.conditions.environment": "indoor"}, log=False)
+    assert "Handovers" not in Page(report.write([still], tmp_path / "still.html")).words
+
+
 def test_brief_handovers_are_lines_in_the_radio_log(train: airpath.Result) -> None:
     mode: Any = next(plot.tracks(train).select_traces({"name": "mode"}))
     brief = {name for (name, _), width in zip(mode.customdata, mode.marker.line.width, strict=True) if width}

@@ -180,7 +180,9 @@ def _handovers(result: Result) -> Reading | None:
     """Return the number of handovers, with the other changes of the serving cell."""
     try:
         changes = metrics.modes(result, ("handover", *_OTHER_CHANGES))
-    except (NotLoggedError, PolarsError, UnreadableResultError):
+    except NotLoggedError:
+        return _counted_handovers(result)
+    except (PolarsError, UnreadableResultError):
         return None
     if changes.height == 0:
         return None
@@ -190,6 +192,17 @@ def _handovers(result: Result) -> Reading | None:
     others = [f"{counts[name]:,} {words[counts[name] > 1]}" for name, words in _OTHER_CHANGES.items() if counts[name]]
     parts = [f"{seconds(time)} in all" if time else "", *others]
     return Reading(f"{counts['handover']:,}", _joined(*parts, f"in {repetitions} repetitions" * (repetitions > 1)))
+
+
+def _counted_handovers(result: Result) -> Reading | None:
+    """Return the number of handovers and radio link failures of a run without a log of states."""
+    handovers, failures = (int(result.mobiles[name].sum()) for name in ("handovers", "link_failures"))
+    if not handovers + failures:
+        return None
+    repetitions = result.repetitions.height
+    one, several = _OTHER_CHANGES["re-establishment"]
+    failed = f"{failures:,} {one if failures == 1 else several}" if failures else ""
+    return Reading(f"{handovers:,}", _joined(failed, f"in {repetitions} repetitions" * (repetitions > 1)))
 
 
 _OTHER_CHANGES = {
