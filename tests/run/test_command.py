@@ -220,6 +220,12 @@ def test_what_comes_after_the_end_is_noted(airpath_command: Command) -> None:
     assert notes(several)[3:] == ["note: 3 more changes or flows come after the end"]
 
 
+def test_a_class_of_a_bearer_without_classes_is_noted(airpath_command: Command) -> None:
+    note = "note: mobile.0.class has no effect: only a bearer with `downlink.levels` has classes\n"
+    assert airpath_command("run", "lte", "--set", "mobile.class=a").err == note
+    assert airpath_command("run", "hs-dsch-classes-abc", "--set", "mobile.class=a").err == ""
+
+
 def test_a_stagger_of_a_single_flow_is_noted(airpath_command: Command) -> None:
     line = ("run", "wired", "--set", "flow.stagger=1 s")
     assert airpath_command(*line).err == "note: flow.0.stagger has no effect: the table has one flow\n"
