@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airpath.result_folder import NewResult, new_result
-from airpath.scenario import name_after, read_scenario, repetitions_of
+from airpath.scenario import download_over, name_after, read_scenario, repetitions_of
 
 MAX_SEED = 2**63 - 1
 """The largest seed: TOML has integers of 64 bits with a sign."""
@@ -101,11 +101,19 @@ def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] 
 
 
 def _named_overrides(text: str, overrides: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return overrides with a name for the scenario of a preset in which they select another."""
-    values = dict(overrides)
-    preset = values.get("bearer.preset", "").strip("\"'")
-    name = name_after(text, preset) if preset and "name" not in values else None
-    return [*overrides, ("name", name)] if name else overrides
+    """Return overrides for the scenario of a preset, with a name that fits what they select.
+
+    Another kind of flow replaces the download: it has no `bytes`.
+    """
+    values = {key.replace("flow.0.", "flow."): value.strip("\"'") for key, value in overrides}
+    kind = values.get("flow.kind", "download")
+    name = name_after(text, values.get("bearer.preset"), kind)
+    if name is None:
+        return overrides
+    is_download = tomllib.loads(text)["flow"] == download_over("")["flow"] and kind not in ("download", "upload")
+    flow = [("flow", f"[{{ kind = '{kind}' }}]")] if is_download else []
+    is_named = "name" in values or name_after(text, None) == name
+    return [*flow, *overrides, *([] if is_named else [("name", name)])]
 
 
 def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:

@@ -90,24 +90,26 @@ def download_over(name: str) -> dict[str, Any]:
     }
 
 
-def name_after(scenario: str, preset: str) -> str | None:
-    """Return the name of a scenario of `download_over` whose bearer has another preset.
+def name_after(scenario: str, preset: str | None, kind: str = "download") -> str | None:
+    """Return the name of a scenario of `download_over` with another preset or kind of flow.
 
     Args:
         scenario: The scenario, as TOML.
-        preset: The preset.
+        preset: The preset; `None` for that of the scenario.
+        kind: The kind of its flow.
 
     Returns:
         `None` if the scenario has a name of its own, or cannot be read.
     """
     try:
         data = tomllib.loads(scenario)
-        generated = download_over(data["bearer"]["preset"])["name"]
+        own = data["bearer"]["preset"]
+        generated = download_over(own)["name"]
     except (ValueError, KeyError, TypeError):
         return None
     if data.get("name") != generated:
         return None
-    return download_over(preset)["name"]
+    return f"{kind} over {preset or own}"
 
 
 def bearer_preset(scenario: Path) -> str | None:

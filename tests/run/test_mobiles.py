@@ -102,3 +102,7 @@ def test_interfaces_without_a_radio_connection_have_no_row(airpath_command: Comm
     out = airpath_command("run", ROOT / "examples" / "lte-drive.toml", "--repeat", "2").out
     drives = airpath.run(ROOT / "examples" / "lte-drive.toml", repeat=2, log=False).mobiles
     assert f"Radio connections: cell {drives['handovers'].sum():,} handovers." in out
+    idle = ("umts-r99-states", "--set", "flow.kind=ping", "--set", "flow.requests=2", "--set", "flow.interval=60 s")
+    assert "Radio connections: cell 2 connection set-ups." in airpath_command("run", *idle).out
+    handover = "change=[{ at = '5 ms', handover = '1 ms' }]"
+    assert "Radio connections: cell 1 handover." in airpath_command("run", "wifi-n", "--set", handover).out

@@ -30,6 +30,21 @@ def test_the_name_of_a_download_follows_its_preset() -> None:
     assert airpath.sweep(plan, executor=Inline()).workload == "download of 100 kB"
 
 
+def test_another_kind_of_flow_replaces_the_download_over_a_preset() -> None:
+    ping = {"flow.kind": "ping", "flow.requests": 3}
+    [flow] = (result := airpath.run("wired", set=ping, log=False)).flows.to_dicts()
+    assert (result.summary["scenario"], flow["name"], flow["sent"]) == ("ping over wired", "ping", 3)
+    assert 'name = "ping over lte-10mhz"' in airpath.resolve("gprs", set=ping | {"bearer.preset": "lte-10mhz"})
+    upload = airpath.resolve("wired", set={"flow.0.kind": "upload"})
+    assert 'bytes = "100 kB"' in upload
+    assert 'name = "upload over wired"' in upload
+    with pytest.raises(airpath.ScenarioError, match="there is no workload `pingg`"):
+        airpath.resolve("wired", set={"flow.kind": "pingg"})
+    own = {"format": 1, "bearer": {"preset": "wired"}, "flow": [{"kind": "download", "bytes": "1 kB"}]}
+    with pytest.raises(airpath.ScenarioError, match=r"flow\.0\.bytes: unknown key"):
+        airpath.resolve(own, set=ping)
+
+
 def test_a_file_comes_before_a_preset_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = airpath.resolve("wired").replace("download over wired", "own")

@@ -113,19 +113,32 @@ def _drops(links: Sequence[dict[str, Any]]) -> str:
 def _connections(mobiles: Sequence[dict[str, Any]]) -> str:
     """Return the handovers, failures and set-ups by bearer, over all repetitions.
 
-    Set-ups only if a mobile has more than its first one.
+    Set-ups only if a mobile has more than one.
     """
-    counts: dict[str, dict[str, int]] = {}
+    counts: dict[str, list[int]] = {}
+    again: set[str] = set()
     for mobile in mobiles:
-        of_bearer = counts.setdefault(mobile["component"], {"handovers": 0, "link failures": 0, "later set-ups": 0})
-        of_bearer["handovers"] += mobile["handovers"]
-        of_bearer["link failures"] += mobile["link_failures"]
-        of_bearer["later set-ups"] += max(mobile["connection_setups"] - 1, 0)
-    words = {
-        name: ", ".join(f"{number:,} {event}" for event, number in of_bearer.items() if number)
-        for name, of_bearer in counts.items()
-    }
-    return "; ".join(f"{name} {text}" for name, text in words.items() if text)
+        own = [mobile[key] for key in _CONNECTION_EVENTS]
+        counts[mobile["component"]] = list(map(sum, zip(own, counts.get(mobile["component"], (0, 0, 0)), strict=True)))
+        if mobile["connection_setups"] > 1:
+            again.add(mobile["component"])
+    texts = []
+    for name, numbers in counts.items():
+        shown = [
+            f"{number:,} {one}{'s' if number > 1 else ''}"
+            for (key, one), number in zip(_CONNECTION_EVENTS.items(), numbers, strict=True)
+            if number and (key != "connection_setups" or name in again)
+        ]
+        texts += [f"{name} {', '.join(shown)}"] if shown else []
+    return "; ".join(texts)
+
+
+_CONNECTION_EVENTS = {
+    "handovers": "handover",
+    "link_failures": "link failure",
+    "connection_setups": "connection set-up",
+}
+"""Columns of `mobiles`, in words."""
 
 
 def _print_pages(console: "Console", summary: dict[str, Any], sessions: Sequence[Sequence[Flow]]) -> None:
