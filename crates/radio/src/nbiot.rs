@@ -1,10 +1,11 @@
 //! NB-IoT (TS 36.211 §10, TS 36.213 §16): a carrier of 180 kHz whose subframes and tones many
 //! mobiles share.
 //!
-//! A mobile has one of three coverage levels, with repetitions of all that is sent. It has one
-//! process of hybrid ARQ and sends or receives at a time, so it does one thing after the other:
-//! random access, messages that set the connection up, blocks of data. Each takes the resources of
-//! the carrier that it needs; an idle mobile takes none, and adds no event.
+//! A mobile has one of three coverage levels, with repetitions of all that is sent. When coverage
+//! gets better, its data have those of a better level. It has one process of hybrid ARQ and sends
+//! or receives at a time, so it does one thing after the other: random access, messages that set
+//! the connection up, blocks of data. Each takes the resources of the carrier that it needs; an
+//! idle mobile takes none, and adds no event.
 //!
 //! | module | what |
 //! | --- | --- |

@@ -1,11 +1,12 @@
 //! The narrowband of LTE-M: peak rates, times, half duplex, coverage modes, sleep.
 
 use crate::common;
-use crate::common::cells::{Outcome, at_millis, burst, config, run, statistics, try_config};
+use crate::common::cells::{Outcome, at_millis, burst, config, run, run_bearer, statistics, try_config};
 use crate::common::contracts::{keeps_contracts, traffic};
 use airpath_core::{ComponentId, Context, Direction, Instant, Seed, Span};
-use airpath_link::Bearer;
+use airpath_link::command::Change;
 use airpath_link::testing::Traffic;
+use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::ModelError;
 use airpath_radio::ltem::{Config, LteM};
 use proptest::prelude::*;
@@ -139,6 +140,48 @@ fn worse_coverage_takes_longer_and_gets_through() {
     let (good, fair, poor) = (mean("30 dB"), mean("6 dB"), mean("-8 dB"));
     assert!(good < 450.0 && fair > good + 10.0 && poor > fair + 1500.0, "{good} {fair} {poor}");
     assert!(poor < 30_000.0, "{poor}");
+}
+
+/// A connection that began in mode B keeps QPSK, the repetitions of PUCCH and an eighth of those of
+/// MPDCCH.
+#[test]
+fn transfers_follow_the_coverage_from_one_to_the_next() {
+    let mut config = plain("conditions.ci = \"0 dB\"\nrrc.inactivity = \"100 s\"");
+    (config.downlink.bler, config.uplink.bler) = (None, None);
+    let ci = |at, ci: &str| {
+        (at_millis(at), BearerCommand::from(Change::CarrierToInterference(ci.parse().expect("a ratio"))))
+    };
+    let bursts = [20e3, 40e3, 60e3];
+    let mut packets = vec![(Instant::ZERO, Direction::Up, 0, 60)];
+    for at in bursts {
+        packets.extend(
+            [Direction::Down, Direction::Up].map(|direction| vec![(at_millis(at), direction, 0, 200); 20]).concat(),
+        );
+    }
+    let bearer = LteM::new(&config, 1, Seed::new(3), "cell").expect("sound parameters");
+    let outcome = run_bearer(bearer, &packets, &[ci(39e3, "25 dB"), ci(59e3, "0 dB")], Span::from_secs(100));
+    assert_eq!(outcome.departures.len(), packets.len());
+    let blocks = |direction, from: f64| {
+        let times = at_millis(from + 200.0)..at_millis(from + 10e3);
+        let blocks: Vec<_> = outcome.blocks(direction).filter(|(at, _)| times.contains(at)).collect();
+        assert!(blocks.len() > 10, "{direction:?}");
+        blocks
+    };
+    // MPDCCH, one between, PDSCH: 32 and 32 repetitions, or 4 and 1; PUSCH 32 or 1.
+    for (from, down, up) in [(20e3, 65, 32), (40e3, 6, 1), (60e3, 65, 32)] {
+        for (direction, length) in [(Direction::Down, down), (Direction::Up, up)] {
+            let blocks = blocks(direction, from);
+            assert!(
+                blocks.iter().all(|(_, event)| event.duration == Span::from_millis(length)),
+                "{direction:?} {from}"
+            );
+            let last_qpsk = if direction == Direction::Down { 9 } else { 10 };
+            assert!(blocks.iter().all(|(_, event)| event.level <= last_qpsk), "{direction:?} {from}");
+        }
+    }
+    // The feedback takes 16 ms: 28 ms from a block to the next of a process. There are two.
+    let fast = blocks(Direction::Down, 40e3);
+    assert!(fast.windows(3).all(|three| three[2].0.since(three[0].0) >= Span::from_millis(28)));
 }
 
 /// An on duration that begins just before an occasion of scheduling requests is not left free for

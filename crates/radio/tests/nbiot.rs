@@ -1,7 +1,7 @@
 //! The NB-IoT carrier: rates, times, coverage levels, sleep.
 
 use crate::common;
-use crate::common::cells::{Pushed, at_millis, parameters, statistics};
+use crate::common::cells::{Pushed, at_millis, parameters, run_bearer, statistics};
 use crate::common::contracts::{keeps_contracts, traffic};
 use airpath_core::{
     Aspect, ComponentId, Context, Direction, Event, Instant, Memory, RadioEvent, Seed, Span, StateEvent, StateValue,
@@ -145,6 +145,41 @@ fn worse_coverage_takes_longer_and_gets_through() {
     let (good, fair, poor) = (mean("40 dB"), mean("20 dB"), mean("0 dB"));
     assert!(good < 400.0 && fair > 1.5 * good && poor > 4.0 * fair, "{good} {fair} {poor}");
     assert!(poor < 30_000.0, "{poor}");
+}
+
+/// A connection that began in the third level, with R_max of 256 and 64 repetitions of an
+/// acknowledgement.
+#[test]
+fn transfers_follow_the_coverage_from_one_to_the_next() {
+    let mut config = config("conditions.ci = \"0 dB\"\nrrc.inactivity = \"600 s\"");
+    (config.downlink.bler, config.uplink.bler) = (None, None);
+    let ci = |at, ci: &str| {
+        (at_millis(at), BearerCommand::from(Change::CarrierToInterference(ci.parse().expect("a ratio"))))
+    };
+    let mut packets = vec![(Instant::ZERO, Direction::Up, 0, 60)];
+    packets.extend([100e3, 300e3].iter().flat_map(|at| vec![(at_millis(*at), Direction::Down, 0, 200); 20]));
+    let bearer = NbIot::new(&config, 1, Seed::new(3), "cell").expect("sound parameters");
+    let outcome = run_bearer(bearer, &packets, &[ci(90e3, "40 dB"), ci(290e3, "0 dB")], Span::from_secs(900));
+    assert_eq!(outcome.departures.len(), 41);
+    let of_burst = |from: f64| {
+        let blocks = outcome.blocks(Direction::Down).filter(|(at, _)| *at >= at_millis(from));
+        let blocks: Vec<_> = blocks.take(8).collect();
+        let millis = |span: Span| span.as_nanos() / 1_000_000;
+        let lengths: Vec<u64> = blocks.iter().map(|(_, event)| millis(event.duration)).collect();
+        let gaps: Vec<u64> =
+            blocks.windows(2).map(|two| millis(two[1].0.since(two[0].0 + two[0].1.duration))).collect();
+        (lengths, gaps)
+    };
+    // The base station learns it from the acknowledgement of the first block: then there are no
+    // repetitions, and an eighth of R_max. 12 ms, 128 ms of acknowledgement, 3 ms, 32 ms of NPDCCH
+    // and 4 ms are between two blocks.
+    let (lengths, gaps) = of_burst(100e3);
+    assert!(lengths[0] >= 128 && lengths[1..].iter().all(|length| *length <= 10), "{lengths:?}");
+    assert!(gaps[1..].iter().all(|gap| *gap >= 179) && gaps[1..].contains(&179), "{gaps:?}");
+    // A block keeps its repetitions when it is sent again; the next one has more.
+    let (lengths, gaps) = of_burst(300e3);
+    assert!(lengths[0] <= 10 && lengths[4..].iter().all(|length| *length >= 128), "{lengths:?}");
+    assert!(gaps[5] >= 12 + 128 + 3 + 256 + 4, "{gaps:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use airpath_core::Decibel;
 
-use super::config::{Config, ModeA, ModeB};
+use super::config::{Config, ModeB};
 use crate::common::link_adaptation::{Coding, Decoder, Modulation};
 use crate::common::shared_channel::scheduler::options;
 use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
@@ -13,7 +13,7 @@ use crate::lte::cell::{
 };
 use crate::lte::tables::{self, CqiTable, Mcs, McsTable, TTI};
 use crate::ofdma::config::{DownlinkModulation, Mobile};
-use crate::ofdma::repetition::{self, Mode};
+use crate::ofdma::repetition::{self, Mode, Repetitions, control_repetitions};
 use crate::ofdma::{
     Allocation, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq, pdcp,
 };
@@ -26,6 +26,26 @@ const LARGEST_BLOCK: u32 = 1000;
 const LARGEST_I_TBS: u8 = 14;
 /// Processes of hybrid ARQ in mode B (TS 36.213 §7; recalled).
 const PROCESSES_OF_B: u8 = 2;
+
+/// The repetitions of PDSCH and PUSCH that the DCI of mode B can have, by the most that RRC
+/// configures (TS 36.213 Tables 7.1.11-2, 8.2c).
+const REPETITIONS_OF_B: [[u16; 8]; 8] = [
+    [1, 4, 8, 16, 32, 64, 128, 192],
+    [4, 8, 16, 32, 64, 128, 192, 256],
+    [4, 16, 32, 64, 128, 192, 256, 384],
+    [4, 16, 64, 128, 192, 256, 384, 512],
+    [8, 32, 128, 192, 256, 384, 512, 768],
+    [4, 8, 16, 64, 128, 256, 512, 1024],
+    [4, 16, 64, 256, 512, 768, 1024, 1536],
+    [4, 16, 64, 128, 256, 512, 1024, 2048],
+];
+
+/// The repetitions of a transfer in mode B where `wanted` are enough and those of the mode are
+/// `most`.
+fn repetitions_of_b(wanted: u16, most: u16) -> u16 {
+    let all = REPETITIONS_OF_B.iter().find(|all| all.contains(&most)).expect("the parameters were checked");
+    all.iter().copied().find(|repetitions| *repetitions >= wanted).unwrap_or(most).min(most)
+}
 
 /// The schemes of a table that category M1 has.
 fn schemes(table: McsTable) -> &'static [Mcs] {
@@ -45,27 +65,32 @@ fn gain(repetitions: u16, loss: Decibel) -> f64 {
 impl Config {
     fn repetition(&self) -> repetition::Parameters {
         let loss = self.coverage.repetition_loss;
-        let ModeA { control, downlink, uplink, feedback } = self.coverage.a;
-        let mode_a = Mode {
-            lowest: self.coverage.b.as_ref().map_or(f64::NEG_INFINITY, |b| b.below.get()),
+        let transfer = |control: u16, downlink: u16, uplink: u16| Repetitions {
             control: control.into(),
             downlink: downlink.into(),
             uplink: uplink.into(),
-            feedback: feedback.into(),
             gain: [downlink, uplink].map(|repetitions| gain(repetitions, loss)),
+        };
+        let a = &self.coverage.a;
+        let in_a = transfer(a.control, a.downlink, a.uplink);
+        let mode_a = Mode {
+            lowest: self.coverage.b.as_ref().map_or(f64::NEG_INFINITY, |b| b.below.get()),
+            transfers: vec![in_a],
+            feedback: a.feedback.into(),
             processes: self.harq.processes,
             is_qpsk_only: false,
             promotion: self.rrc.promotion,
         };
         let mode_b = self.coverage.b.as_ref().map(|b| {
             let ModeB { promotion, control, downlink, uplink, feedback, .. } = *b;
+            let better = Repetitions {
+                control: control_repetitions(a.control.into(), control.into()),
+                ..transfer(a.control, repetitions_of_b(a.downlink, downlink), repetitions_of_b(a.uplink, uplink))
+            };
             Mode {
                 lowest: f64::NEG_INFINITY,
-                control: control.into(),
-                downlink: downlink.into(),
-                uplink: uplink.into(),
+                transfers: vec![better, transfer(control, downlink, uplink)],
                 feedback: feedback.into(),
-                gain: [downlink, uplink].map(|repetitions| gain(repetitions, loss)),
                 processes: self.harq.processes.min(PROCESSES_OF_B),
                 is_qpsk_only: true,
                 promotion,
@@ -166,6 +191,14 @@ impl Technology for Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transfers_of_mode_b_have_repetitions_of_its_table() {
+        let cases = [(1, 32, 1), (2, 32, 4), (16, 192, 16), (1, 256, 4), (1, 768, 8), (16, 768, 32), (32, 32, 32)];
+        for (wanted, most, expected) in cases {
+            assert_eq!(repetitions_of_b(wanted, most), expected, "{wanted} of {most}");
+        }
+    }
 
     #[test]
     fn category_m1_has_four_bits_of_i_mcs() {

@@ -8,6 +8,7 @@ use super::config::{Config, Operation, ReleaseAssistance};
 use super::tables::{self, Block, Choice, Tones, choices};
 use super::timeline;
 use crate::common::link_adaptation::{self, Coding, Combining, Decoder, Modulation, SoftBuffer};
+use crate::ofdma::repetition::control_repetitions;
 use crate::ofdma::{rlc, rlc_am};
 
 /// A preamble of NPRACH: four symbol groups of 1.4 ms (TS 36.211 §10.1.6.1, format 0).
@@ -33,9 +34,15 @@ pub const TONES: usize = 12;
 /// A subframe.
 pub const SUBFRAME: Span = Span::from_millis(1);
 
+/// Coverage levels of a cell at most (TS 36.331, NPRACH-ParametersList-NB).
+pub const LEVELS: usize = 3;
+
 /// How a block is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Format {
+    /// The coverage level whose repetitions and tones it has: the DCI has them for each block (TS
+    /// 36.212 §6.4.3.1, §6.4.3.2).
+    pub level: u8,
     pub i_tbs: u8,
     /// Subframes or resource units.
     pub units: u32,
@@ -55,10 +62,11 @@ struct Candidate {
 #[derive(Clone, Debug)]
 pub struct Level {
     lowest: f64,
-    pub control_repetitions: u64,
-    pub downlink_repetitions: u64,
-    pub uplink_repetitions: u64,
-    pub tones: Tones,
+    /// R_max of NPDCCH, which RRC configures for a connection.
+    control_repetitions: u64,
+    downlink_repetitions: u64,
+    uplink_repetitions: u64,
+    tones: Tones,
     access_period: Span,
     preamble: Span,
     response_after: Span,
@@ -94,17 +102,19 @@ pub struct Plan {
     now: Instant,
 }
 
-/// The place of a shape of transfers: its coverage level, its direction, acknowledged or not, and
-/// its subframes or resource units.
-const fn shape(level: usize, direction: Direction, is_acknowledged: bool, units: u32) -> usize {
+/// The place of a shape of transfers: the coverage levels of the connection and of the transfer,
+/// its direction, acknowledged or not, and its subframes or resource units.
+const fn shape(connection: usize, format: &Format, direction: Direction, is_acknowledged: bool) -> usize {
     let kind = match (direction, is_acknowledged) {
         (Direction::Up, _) => 0,
         (Direction::Down, false) => 1,
         (Direction::Down, true) => 2,
     };
-    (level * 3 + kind) * UNITS + units as usize
+    ((connection * LEVELS + format.level as usize) * KINDS + kind) * UNITS + format.units as usize
 }
 
+/// The kinds of transfers that [`shape`] distinguishes.
+const KINDS: usize = 3;
 /// More than the subframes or resource units of a block (TS 36.213 Tables 16.4.1.3-1, 16.5.1.1-2).
 const UNITS: usize = 16;
 
@@ -115,7 +125,7 @@ impl Plan {
         let levels: Vec<_> =
             (0..config.coverage.lowest.len()).map(|index| Level::new(config, index, &decoder)).collect();
         Self {
-            busy_until: vec![Instant::ZERO; shape(levels.len(), Direction::Up, false, 0)],
+            busy_until: vec![Instant::ZERO; LEVELS * LEVELS * KINDS * UNITS],
             now: Instant::ZERO,
             levels,
             decoder,
@@ -153,6 +163,17 @@ impl Plan {
         fits.unwrap_or(self.levels.len() - 1)
     }
 
+    /// The coverage level whose repetitions a transfer has at this SINR downwards: at most that of
+    /// the connection.
+    pub fn level_in(&self, connection: usize, sinr: f64) -> &Level {
+        &self.levels[self.level(sinr).min(connection)]
+    }
+
+    /// The coverage level of a block.
+    pub fn level_of(&self, format: &Format) -> &Level {
+        &self.levels[usize::from(format.level)]
+    }
+
     /// The receiver's memory of a block.
     pub fn soft_buffer(&self, format: &Format) -> SoftBuffer {
         SoftBuffer::new(self.decoder, Combining::Chase, format.block())
@@ -177,30 +198,34 @@ impl Plan {
     }
 
     /// Takes the resources of a downlink transfer whose NPDCCH is sent at `from` at the earliest,
-    /// with an acknowledgement or without.
+    /// with an acknowledgement or without, in a connection of this coverage level. RRC configures
+    /// R_max and the repetitions of acknowledgements (TS 36.213 §16.4.2, §16.6).
     pub fn reserve_down(
         &mut self,
         from: Instant,
-        level: usize,
+        connection: usize,
         format: &Format,
         is_acknowledged: bool,
     ) -> timeline::DownlinkTimes {
-        let shape = shape(level, Direction::Down, is_acknowledged, format.units);
-        let level = &self.levels[level];
-        let long = level.control_repetitions >= LONG_SEARCH_SPACE;
+        let shape = shape(connection, format, Direction::Down, is_acknowledged);
+        let (level, connection) = (self.level_of(format), &self.levels[connection]);
+        let long = connection.control_repetitions >= LONG_SEARCH_SPACE;
         let delays = choices(if long { Choice::DownlinkDelayOfLongSearchSpace } else { Choice::DownlinkDelay });
-        let control = SUBFRAME * level.control_repetitions;
+        let control_repetitions = control_repetitions(level.control_repetitions, connection.control_repetitions);
+        let control = SUBFRAME * control_repetitions;
+        let repetitions = level.downlink_repetitions;
+        let acknowledgement_repetitions = connection.uplink_repetitions;
         let mut at = self.search_from(from, shape);
         loop {
             at = self.down.first_free(at, control);
             for delay in delays {
                 let transfer = timeline::Downlink {
-                    control_repetitions: level.control_repetitions,
+                    control_repetitions,
                     delay: *delay,
                     subframes: format.units.into(),
-                    repetitions: level.downlink_repetitions,
+                    repetitions,
                     acknowledgement_delay: choices(Choice::AcknowledgementDelay)[0],
-                    acknowledgement_repetitions: level.uplink_repetitions,
+                    acknowledgement_repetitions,
                 };
                 let times = transfer.times(at);
                 if !self.down.is_free(times.data_start, times.data_end) {
@@ -229,22 +254,25 @@ impl Plan {
         }
     }
 
-    /// Takes the resources of an uplink transfer whose NPDCCH is sent at `from` at the earliest.
-    pub fn reserve_up(&mut self, from: Instant, level: usize, format: &Format) -> timeline::UplinkTimes {
-        let shape = shape(level, Direction::Up, true, format.units);
-        let level = &self.levels[level];
-        let control = SUBFRAME * level.control_repetitions;
-        let width = width(level.tones);
+    /// Takes the resources of an uplink transfer whose NPDCCH is sent at `from` at the earliest, in
+    /// a connection of this coverage level.
+    pub fn reserve_up(&mut self, from: Instant, connection: usize, format: &Format) -> timeline::UplinkTimes {
+        let shape = shape(connection, format, Direction::Up, true);
+        let (level, most) = (self.level_of(format), self.levels[connection].control_repetitions);
+        let control_repetitions = control_repetitions(level.control_repetitions, most);
+        let control = SUBFRAME * control_repetitions;
+        let (tones, repetitions) = (level.tones, level.uplink_repetitions);
+        let width = width(tones);
         let mut at = self.search_from(from, shape);
         loop {
             at = self.down.first_free(at, control);
             for delay in choices(Choice::UplinkDelay) {
                 let transfer = timeline::Uplink {
-                    control_repetitions: level.control_repetitions,
+                    control_repetitions,
                     delay: *delay,
-                    tones: level.tones,
+                    tones,
                     resource_units: format.units.into(),
-                    repetitions: level.uplink_repetitions,
+                    repetitions,
                 };
                 let times = transfer.times(at);
                 let is_free =
@@ -317,7 +345,8 @@ impl Level {
             };
             let candidate = |block: &Block| {
                 let symbols = block.units * elements;
-                let format = Format { i_tbs: block.i_tbs, units: block.units, bits: block.bits, symbols };
+                let format =
+                    Format { level: index as u8, i_tbs: block.i_tbs, units: block.units, bits: block.bits, symbols };
                 Candidate { format, required: decoder.required(&format.block(), config.carrier.target_bler).get() }
             };
             blocks.iter().filter(fits).map(candidate).collect::<Vec<_>>()

@@ -46,7 +46,8 @@ pub struct User {
     page_at: Option<Instant>,
     /// When the set-up of the connection began.
     setup_from: Instant,
-    /// The coverage level, and the SINR downwards that it was chosen by.
+    /// The coverage level of the last random access, and the SINR downwards that the base station
+    /// has measured last, in what the mobile sent.
     level: usize,
     measured: f64,
     /// The message of the set-up that is next, and the bytes that are left of it.

@@ -108,6 +108,8 @@ pub struct Grid {
     highest_code_rate: f64,
     largest_block: Option<u32>,
     modulations: Vec<Modulation>,
+    /// The last scheme with QPSK.
+    last_qpsk: usize,
     sizes: Arc<dyn BlockSizes>,
     /// Bits a symbol of each scheme.
     efficiencies: Vec<f64>,
@@ -143,6 +145,7 @@ impl Grid {
             elements,
             highest_code_rate,
             largest_block,
+            last_qpsk: modulations.iter().rposition(|modulation| *modulation == Modulation::Qpsk).unwrap_or(0),
             modulations,
             sizes,
             efficiencies,
@@ -230,8 +233,9 @@ impl Grid {
     pub fn allocate(&self, estimate: Estimate, bytes: u64, left: u32, symbols: u8) -> Option<TransportFormat> {
         // Those of NR do not rise everywhere (TS 38.214 Table 5.1.3.1-1: 16 and 17).
         let best = self.efficiencies.iter().rposition(|it| *it <= estimate.efficiency).unwrap_or(0);
+        let best = if estimate.is_qpsk_only { best.min(self.last_qpsk) } else { best };
         let mut formats =
-            (0..=best).rev().filter_map(|scheme| self.allocate_with(scheme, estimate.layers, bytes, left, symbols));
+            (0..=best).rev().filter_map(|scheme| self.allocate_with(scheme, &estimate, bytes, left, symbols));
         if self.largest_block.is_none() {
             return formats.next();
         }
@@ -248,14 +252,16 @@ impl Grid {
         largest
     }
 
-    /// Bits a symbol of the best scheme with QPSK.
-    pub fn qpsk_efficiency(&self) -> f64 {
-        let last = self.modulations.iter().rposition(|modulation| *modulation == Modulation::Qpsk);
-        last.map_or(0.0, |scheme| self.efficiencies[scheme])
-    }
-
     /// The transport format with a given scheme, unless its code rate is too high.
-    fn allocate_with(&self, scheme: usize, layers: u8, bytes: u64, left: u32, symbols: u8) -> Option<TransportFormat> {
+    fn allocate_with(
+        &self,
+        scheme: usize,
+        estimate: &Estimate,
+        bytes: u64,
+        left: u32,
+        symbols: u8,
+    ) -> Option<TransportFormat> {
+        let &Estimate { layers, mode, .. } = estimate;
         let modulation = self.modulations[scheme];
         let wanted = bytes.saturating_mul(8);
         let block_layers = self.codewords.layers(layers);
@@ -288,7 +294,7 @@ impl Grid {
         };
         let blocks = self.allocation.round(needed, left);
         let bits = if blocks > 0 { size(blocks) as u32 } else { 0 };
-        (bits > 0).then_some(TransportFormat { scheme: scheme as u8, modulation, blocks, layers, symbols, bits })
+        (bits > 0).then_some(TransportFormat { scheme: scheme as u8, modulation, blocks, layers, symbols, bits, mode })
     }
 
     /// Resource elements of a block that carry data, in a slot with this number of symbols for the

@@ -248,14 +248,15 @@ mod tests {
     use super::*;
     use crate::common::link_adaptation::{self, Coding, Combining, Decoder, Modulation, SoftBuffer};
     use crate::ofdma::plan::tests::plan;
+    use crate::ofdma::repetition::Coverage;
 
     const fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
     }
 
     fn sent(is_known: bool) -> Sent {
-        let format =
-            TransportFormat { scheme: 0, modulation: Modulation::Qpsk, blocks: 1, layers: 1, symbols: 14, bits: 16 };
+        let modulation = Modulation::Qpsk;
+        let format = TransportFormat { scheme: 0, modulation, blocks: 1, layers: 1, symbols: 14, bits: 16, mode: 0 };
         let block = link_adaptation::Block { modulation: Modulation::Qpsk, bits: 16, symbols: 144 };
         let soft = SoftBuffer::new(Decoder::new(Coding::Turbo), Combining::Chase, block);
         Sent { is_known, ..Sent::new(Block::default(), format, soft) }
@@ -266,7 +267,7 @@ mod tests {
         for (processing, feedback) in [(0, 15), (3, 18)] {
             let plan = plan(&format!("processing = \"{processing} ms\""));
             let mut downlink = Downlink::new(2);
-            let times = plan.downlink_times(at(10), 0);
+            let times = plan.downlink_times(at(10), Coverage { connection: 0, transfer: 0 });
             downlink.transmitted(0, &times, Some(Box::new(sent(true))));
             assert_eq!((times.received, times.heard), (at(11), at(feedback)));
             assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (Some(at(18)), None));
@@ -290,7 +291,7 @@ mod tests {
     #[test]
     fn a_block_with_missed_assignments_waits_until_the_mobile_listens() {
         let mut downlink = Downlink::new(2);
-        let times = plan("processing = \"0 ms\"").downlink_times(at(10), 0);
+        let times = plan("processing = \"0 ms\"").downlink_times(at(10), Coverage { connection: 0, transfer: 0 });
         downlink.transmitted(0, &times, Some(Box::new(sent(false))));
         assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (None, Some(at(18))));
         assert_eq!((downlink.repeat_at(at(20), false), downlink.repeat_at(at(20), true)), (None, Some(0)));

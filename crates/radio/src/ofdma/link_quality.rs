@@ -22,7 +22,8 @@ use crate::common::shared_channel::cqi_reports::Reports;
 pub struct LinkQuality {
     reports: [Reports; 2],
     /// Above the CQI of each report are the layers of the downlink, and of the uplink the decibels
-    /// above the highest CQI or, with any other, the shortage of power.
+    /// above the highest CQI or, with any other, the shortage of power. In a narrowband there is
+    /// the coverage mode that the report is for.
     heard: [u8; 2],
     /// Feedback to first transmissions, in transit to the outer loops.
     feedback: [VecDeque<(Instant, Feedback)>; 2],
@@ -93,13 +94,14 @@ impl LinkQuality {
     }
 
     /// Takes the measurement that is due: the SINR in decibels, downlink and uplink, if a cell
-    /// serves the mobile.
-    pub fn measure(&mut self, sinr: Option<[f64; 2]>, plan: &Plan) {
-        let (mut down, mut up) = (1 << CQI_BITS, 0);
-        if let Some([downlink, uplink]) = sinr {
-            down = report(&plan.down, downlink, self.layers);
-            up = plan.power.as_ref().map_or_else(|| plan.up.cqi(uplink, 1), |power| report_up(&plan.up, uplink, power));
-        }
+    /// serves the mobile; in a narrowband with the repetitions of a coverage mode.
+    pub fn measure(&mut self, sinr: Option<[f64; 2]>, mode: u8, plan: &Plan) {
+        let [down, up] = match (sinr, &plan.power) {
+            (None, Some(_)) => [1 << CQI_BITS, 0],
+            (Some([down, up]), Some(power)) => [report(&plan.down, down, self.layers), report_up(&plan.up, up, power)],
+            (None, None) => [mode << CQI_BITS; 2],
+            (Some([down, up]), None) => [plan.down.cqi(down, 1), plan.up.cqi(up, 1)].map(|cqi| cqi | mode << CQI_BITS),
+        };
         self.reports[0].take(down);
         self.reports[1].take(up);
     }
@@ -161,6 +163,11 @@ impl LinkQuality {
         self.heard[direction as usize] & CQI
     }
 
+    /// In a narrowband, the coverage mode that the last report is for.
+    pub const fn mode(&self, direction: Direction) -> u8 {
+        self.heard[direction as usize] >> CQI_BITS
+    }
+
     /// What the base station expects to get through.
     #[inline]
     pub const fn estimate(&self, direction: Direction) -> Estimate {
@@ -173,10 +180,10 @@ impl LinkQuality {
         let sinr = grid.sinr_of(cqi) + correction;
         let other = self.heard[direction as usize] >> CQI_BITS;
         self.estimates[direction as usize] = match (direction, &plan.power) {
+            (_, None) => Estimate { mode: other, ..grid.estimate(sinr) },
             (Direction::Up, Some(_)) if cqi == CQI => grid.estimate(sinr + f64::from(other)),
             (Direction::Up, Some(power)) => Estimate { blocks: power.blocks(other), ..grid.estimate(sinr) },
-            (Direction::Up, None) => grid.estimate(sinr),
-            (Direction::Down, _) => Estimate { layers: other.max(1), ..grid.estimate(sinr) },
+            (Direction::Down, Some(_)) => Estimate { layers: other.max(1), ..grid.estimate(sinr) },
         };
     }
 }
@@ -197,7 +204,7 @@ mod tests {
         let plan = Plan::new(&parameters, Seed::new(1), "cell").expect("sound parameters");
         let mut quality = LinkQuality::new(&parameters);
         quality.due(Instant::ZERO).expect("the first report");
-        quality.measure(Some([sinr, sinr]), &plan);
+        quality.measure(Some([sinr, sinr]), 0, &plan);
         quality.hear(Instant::ZERO, &plan);
         (plan, quality)
     }

@@ -9,7 +9,7 @@ use super::configured_grant::ConfiguredGrants;
 use super::error::ConfigError;
 use super::grid::Grid;
 use super::power_limit::PowerLimit;
-use super::repetition::{Narrowband, Slots};
+use super::repetition::{Coverage, Narrowband, Slots};
 use super::transport_block::Sent;
 use super::transport_format::{Estimate, TransportFormat};
 use super::{Parameters, UplinkHarq};
@@ -229,6 +229,18 @@ impl Plan {
         }
     }
 
+    /// What power, and in a narrowband repetitions, add to the SINR of a block, in decibels.
+    #[inline]
+    pub fn gain(&self, direction: Direction, sinr: f64, format: &TransportFormat, connection: u8) -> f64 {
+        match &self.narrowband {
+            None => self.power_gain(direction, sinr, format.blocks),
+            Some(narrowband) => {
+                let coverage = Coverage { connection, transfer: format.mode };
+                narrowband.repetitions(coverage).gain[direction as usize]
+            }
+        }
+    }
+
     /// What the power of the sender in this number of resource blocks adds to a SINR, in decibels.
     #[inline]
     pub fn power_gain(&self, direction: Direction, sinr: f64, blocks: u32) -> f64 {
@@ -264,10 +276,9 @@ impl Plan {
         )
     }
 
-    /// The times of a downlink transmission that is assigned in the slot that begins at `now`, to a
-    /// mobile in a coverage mode.
+    /// The times of a downlink transmission that is assigned in the slot that begins at `now`.
     #[inline]
-    pub fn downlink_times(&self, now: Instant, mode: usize) -> DownlinkTimes {
+    pub fn downlink_times(&self, now: Instant, coverage: Coverage) -> DownlinkTimes {
         let number = self.number(now);
         let (data_end, feedback, next_attempt) = match &self.narrowband {
             None => {
@@ -275,7 +286,7 @@ impl Plan {
                 (number + 1, Slots::new(feedback, feedback + 1), self.timeline.next_attempt(feedback))
             }
             Some(narrowband) => {
-                let slots = narrowband.downlink(number, mode);
+                let slots = narrowband.downlink(number, coverage);
                 (slots.data.end, slots.feedback, slots.next_attempt)
             }
         };
@@ -290,12 +301,12 @@ impl Plan {
     /// When an uplink transmission ends that begins at `now`, and when a grant can be sent that
     /// depends on it.
     #[inline]
-    pub fn uplink_times(&self, now: Instant, mode: usize) -> UplinkTimes {
+    pub fn uplink_times(&self, now: Instant, coverage: Coverage) -> UplinkTimes {
         let number = self.number(now);
         let (data_end, next_grant) = match &self.narrowband {
             None => (number + 1, self.timeline.grant_after(number)),
             Some(narrowband) => {
-                let data = Slots::new(number, number + narrowband.mode(mode).uplink);
+                let data = Slots::new(number, number + narrowband.repetitions(coverage).uplink);
                 (data.end, narrowband.next_grant(data))
             }
         };

@@ -4,6 +4,10 @@
 //!
 //! A transfer is planned as a whole when its control channel begins: MPDCCH, data and feedback are
 //! each repeated in consecutive slots.
+//!
+//! RRC configures the most repetitions of MPDCCH, and those of PUCCH, for a connection. The DCI has
+//! the repetitions of each transfer within these limits (TS 36.212 §5.3.3.1.10 to §5.3.3.1.13, TS
+//! 36.213 §7.1.11, §8.0, §9.1.5), so the base station follows the coverage when it gets better.
 
 use std::collections::VecDeque;
 
@@ -20,27 +24,47 @@ const GRANT_TO_DATA: u64 = 4;
 /// Slots, from the first to below the end.
 pub type Slots = Range<u64>;
 
-/// The repetitions of a coverage mode.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The coverage mode of a connection.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mode {
     /// The SINR downwards, in decibels, from which on a mobile uses it when it connects.
     pub lowest: f64,
-    /// Repetitions of MPDCCH.
-    pub control: u64,
-    /// Repetitions of PDSCH.
-    pub downlink: u64,
-    /// Repetitions of PUSCH.
-    pub uplink: u64,
+    /// The repetitions of a transfer in its connections for the coverage of each mode up to this.
+    pub transfers: Vec<Repetitions>,
     /// Repetitions of PUCCH: feedback and scheduling requests.
     pub feedback: u64,
-    /// By how many decibels the repetitions raise the SINR: downlink, uplink.
-    pub gain: [f64; 2],
     /// Processes of hybrid ARQ in each direction.
     pub processes: u8,
     /// Whether the modulation is QPSK only.
     pub is_qpsk_only: bool,
     /// From idle to connected.
     pub promotion: Span,
+}
+
+/// The repetitions of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Repetitions {
+    /// Of MPDCCH.
+    pub control: u64,
+    /// Of PDSCH.
+    pub downlink: u64,
+    /// Of PUSCH.
+    pub uplink: u64,
+    /// By how many decibels they raise the SINR: downlink, uplink.
+    pub gain: [f64; 2],
+}
+
+/// Repetitions of a control channel where `wanted` are enough and RRC has configured `most`, both
+/// powers of two: an eighth of the most at least (TS 36.213 Tables 9.1.5-3, 16.6-1).
+pub(crate) fn control_repetitions(wanted: u64, most: u64) -> u64 {
+    wanted.clamp(most.div_ceil(8), most)
+}
+
+/// The coverage mode of a connection, and that of a transfer in it, which is not worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    pub connection: u8,
+    pub transfer: u8,
 }
 
 /// The parameters of a narrowband.
@@ -120,30 +144,35 @@ impl Narrowband {
     }
 
     /// The number of the coverage mode of a mobile with this SINR downwards.
-    pub fn mode_at(&self, sinr: f64) -> usize {
+    pub fn mode_at(&self, sinr: f64) -> u8 {
         let modes = &self.parameters.modes;
-        modes.iter().position(|mode| mode.lowest <= sinr).unwrap_or(modes.len() - 1)
+        modes.iter().position(|mode| mode.lowest <= sinr).unwrap_or(modes.len() - 1) as u8
     }
 
-    /// A coverage mode.
-    pub(crate) fn mode(&self, mode: usize) -> &Mode {
-        &self.parameters.modes[mode]
+    /// The coverage mode of a connection.
+    pub(crate) fn mode(&self, connection: u8) -> &Mode {
+        &self.parameters.modes[usize::from(connection)]
+    }
+
+    /// The repetitions of a transfer.
+    pub(crate) fn repetitions(&self, coverage: Coverage) -> &Repetitions {
+        &self.mode(coverage.connection).transfers[usize::from(coverage.transfer)]
     }
 
     /// The slots of a downlink transfer whose MPDCCH begins in slot `slot`.
-    pub fn downlink(&self, slot: u64, mode: usize) -> DownlinkSlots {
-        let mode = self.mode(mode);
-        let control = Slots::new(slot, slot + mode.control);
-        let data = after(control, ASSIGNMENT_TO_DATA, mode.downlink);
-        let feedback = after(data, DATA_TO_FEEDBACK, mode.feedback);
+    pub fn downlink(&self, slot: u64, coverage: Coverage) -> DownlinkSlots {
+        let repetitions = self.repetitions(coverage);
+        let control = Slots::new(slot, slot + repetitions.control);
+        let data = after(control, ASSIGNMENT_TO_DATA, repetitions.downlink);
+        let feedback = after(data, DATA_TO_FEEDBACK, self.mode(coverage.connection).feedback);
         DownlinkSlots { control, data, feedback, next_attempt: feedback.end - 1 + self.parameters.reaction }
     }
 
     /// The slots of an uplink transfer whose MPDCCH begins in slot `slot`.
-    pub fn uplink(&self, slot: u64, mode: usize) -> UplinkSlots {
-        let mode = self.mode(mode);
-        let control = Slots::new(slot, slot + mode.control);
-        let data = after(control, GRANT_TO_DATA, mode.uplink);
+    pub fn uplink(&self, slot: u64, coverage: Coverage) -> UplinkSlots {
+        let repetitions = self.repetitions(coverage);
+        let control = Slots::new(slot, slot + repetitions.control);
+        let data = after(control, GRANT_TO_DATA, repetitions.uplink);
         UplinkSlots { control, data, next_grant: self.next_grant(data) }
     }
 
@@ -195,17 +224,15 @@ fn after(before: Slots, distance: u64, count: u64) -> Slots {
 mod tests {
     use super::*;
 
-    const MODE: Mode = Mode {
-        lowest: 0.0,
-        control: 1,
-        downlink: 1,
-        uplink: 1,
-        feedback: 1,
-        gain: [0.0; 2],
-        processes: 8,
-        is_qpsk_only: false,
-        promotion: Span::ZERO,
-    };
+    const ONCE: Repetitions = Repetitions { control: 1, downlink: 1, uplink: 1, gain: [0.0; 2] };
+
+    fn mode(lowest: f64, feedback: u64, transfers: Vec<Repetitions>) -> Mode {
+        Mode { lowest, transfers, feedback, processes: 8, is_qpsk_only: false, promotion: Span::ZERO }
+    }
+
+    const fn coverage(connection: u8, transfer: u8) -> Coverage {
+        Coverage { connection, transfer }
+    }
 
     fn narrowband(modes: Vec<Mode>) -> Narrowband {
         let parameters = Parameters { modes, control_blocks: 2, reaction: 4 };
@@ -218,29 +245,44 @@ mod tests {
 
     #[test]
     fn steps_of_a_transfer_follow_the_last_repetition_of_the_one_before() {
-        let narrowband =
-            narrowband(vec![MODE, Mode { control: 16, downlink: 32, uplink: 8, feedback: 4, lowest: -20.0, ..MODE }]);
-        let down = narrowband.downlink(100, 0);
+        let many = Repetitions { control: 16, downlink: 32, uplink: 8, ..ONCE };
+        let fewer = Repetitions { control: control_repetitions(1, 16), ..ONCE };
+        let narrowband = narrowband(vec![mode(0.0, 1, vec![ONCE]), mode(-20.0, 4, vec![fewer, many])]);
+        let down = narrowband.downlink(100, coverage(0, 0));
         assert_eq!((down.control, down.data, down.feedback), (slots(100, 101), slots(102, 103), slots(106, 107)));
         assert_eq!(down.next_attempt, 110);
-        let up = narrowband.uplink(100, 0);
+        let up = narrowband.uplink(100, coverage(0, 0));
         assert_eq!((up.data, up.next_grant), (slots(104, 105), 108));
-        let down = narrowband.downlink(100, 1);
+        let down = narrowband.downlink(100, coverage(1, 1));
         assert_eq!((down.control, down.data, down.feedback), (slots(100, 116), slots(117, 149), slots(152, 156)));
-        assert_eq!(narrowband.uplink(100, 1).data, slots(119, 127));
+        assert_eq!(narrowband.uplink(100, coverage(1, 1)).data, slots(119, 127));
+        // In better coverage feedback stays as it was configured.
+        let down = narrowband.downlink(100, coverage(1, 0));
+        assert_eq!((down.control, down.data, down.feedback), (slots(100, 102), slots(103, 104), slots(107, 111)));
+        assert_eq!(narrowband.uplink(100, coverage(1, 0)).data, slots(105, 106));
         assert_eq!([3.0, -1.0, -30.0].map(|sinr| narrowband.mode_at(sinr)), [0, 1, 1]);
     }
 
     #[test]
+    fn a_control_channel_has_an_eighth_of_its_repetitions_at_least() {
+        let cases = [(1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 8, 1), (1, 256, 32), (16, 256, 32), (64, 256, 64)];
+        for (wanted, most, expected) in cases {
+            assert_eq!(control_repetitions(wanted, most), expected, "{wanted} of {most}");
+        }
+        assert_eq!(control_repetitions(256, 256), 256);
+    }
+
+    #[test]
     fn resource_blocks_are_promised_for_all_repetitions() {
-        let mut narrowband = narrowband(vec![Mode { downlink: 4, ..MODE }]);
-        let transfer = narrowband.downlink(10, 0);
+        let mut narrowband = narrowband(vec![mode(0.0, 1, vec![Repetitions { downlink: 4, ..ONCE }])]);
+        let only = coverage(0, 0);
+        let transfer = narrowband.downlink(10, only);
         narrowband.take_down(&transfer, 5);
-        assert_eq!(narrowband.left_down(&narrowband.downlink(9, 0)), 1, "data in 11 to 14, taken from 12 on");
-        assert_eq!(narrowband.left_down(&narrowband.downlink(14, 0)), 0, "no room for MPDCCH in slot 14");
-        assert_eq!(narrowband.left_down(&narrowband.downlink(16, 0)), 6);
+        assert_eq!(narrowband.left_down(&narrowband.downlink(9, only)), 1, "data in 11 to 14, taken from 12 on");
+        assert_eq!(narrowband.left_down(&narrowband.downlink(14, only)), 0, "no room for MPDCCH in slot 14");
+        assert_eq!(narrowband.left_down(&narrowband.downlink(16, only)), 6);
         narrowband.forget_before(15);
-        assert_eq!(narrowband.left_up(&narrowband.uplink(15, 0)), 0, "no room for MPDCCH in the last slot of data");
-        assert_eq!(narrowband.left_up(&narrowband.uplink(16, 0)), 6);
+        assert_eq!(narrowband.left_up(&narrowband.uplink(15, only)), 0, "no room for MPDCCH in the last slot of data");
+        assert_eq!(narrowband.left_up(&narrowband.uplink(16, only)), 6);
     }
 }

@@ -18,6 +18,8 @@ pub struct TransportFormat {
     pub symbols: u8,
     /// Bits of the transport blocks on all layers together.
     pub bits: u32,
+    /// In a narrowband, the coverage mode whose repetitions the block has.
+    pub mode: u8,
 }
 
 /// What can be sent to or by a mobile.
@@ -31,11 +33,15 @@ pub struct Estimate {
     pub layers: u8,
     /// Resource blocks at most.
     pub blocks: u32,
+    /// In a narrowband, the coverage mode whose repetitions raise the SINR.
+    pub mode: u8,
+    /// No other modulation than QPSK.
+    pub is_qpsk_only: bool,
 }
 
 impl Estimate {
     /// One layer with these bits a symbol, at any SINR.
     pub const fn of(efficiency: f64) -> Self {
-        Self { efficiency, sinr: f64::INFINITY, layers: 1, blocks: u32::MAX }
+        Self { efficiency, sinr: f64::INFINITY, layers: 1, blocks: u32::MAX, mode: 0, is_qpsk_only: false }
     }
 }

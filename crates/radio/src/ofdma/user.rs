@@ -86,10 +86,8 @@ pub struct User {
     /// The SINR in the current slot: downlink, uplink.
     sinr: [f64; 2],
     below_downlink: f64,
-    /// By how much repetitions raise it.
-    gain: [f64; 2],
-    /// The coverage mode, and whether it is to be chosen again.
-    mode: usize,
+    /// The coverage mode of the connection, and whether it is to be chosen again.
+    mode: u8,
     must_choose_mode: bool,
     /// In a narrowband or with half duplex, what it sends and receives.
     occupancy: Option<Box<Occupancy>>,
@@ -184,7 +182,6 @@ impl User {
             bler: [config.downlink.bler, config.uplink.bler],
             sinr: [0.0; 2],
             below_downlink: config.uplink.below_downlink.get(),
-            gain: [0.0; 2],
             mode: 0,
             must_choose_mode: false,
             occupancy: (is_half_duplex || config.repetition.is_some()).then(|| {

@@ -5,14 +5,12 @@ use airpath_core::Span;
 use super::{Config, Coverage, ReleaseAssistance, Rrc};
 use crate::enumeration::Enumeration;
 use crate::error::{ValueError, range, within_an_hour};
-use crate::nbiot::plan::PREAMBLE;
+use crate::nbiot::plan::{LEVELS, PREAMBLE};
 use crate::nbiot::tables::{Choice, choices};
 use crate::ofdma::ConfigError;
 use crate::ofdma::config::{MAX_RETX, check_transmissions, milliseconds};
 use crate::ofdma::paging::ExtendedCycles;
 
-/// Coverage levels of a cell at most (TS 36.331, NPRACH-ParametersList-NB).
-const LEVELS: usize = 3;
 /// The largest R_max of NPDCCH (TS 36.331, npdcch-NumRepetitions).
 const MOST_CONTROL_REPETITIONS: u64 = 2048;
 /// From the end of NPDSCH to its acknowledgement (TS 36.213 §16.4.2).

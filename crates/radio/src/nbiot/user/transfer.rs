@@ -107,7 +107,7 @@ impl User {
     /// Plans a new block.
     fn plan(&mut self, now: Instant, direction: Direction, purpose: Purpose, bytes: u64, plan: &mut Plan) {
         self.last_direction = direction;
-        let level = &plan.levels[self.level];
+        let level = plan.level_in(self.level, self.measured);
         let sinr = level.effective(direction as usize, self.measured, plan.below_downlink);
         let margin = if purpose == Purpose::Data { MARGIN } else { 0 };
         let format = level.format(direction as usize, sinr, bytes + margin);
@@ -130,7 +130,7 @@ impl User {
         self.plan_again(now, Box::new(transfer), plan);
     }
 
-    /// Takes the resources of a block.
+    /// Takes the resources of a block. One that is sent again keeps its repetitions.
     fn plan_again(&mut self, now: Instant, mut transfer: Box<Transfer>, plan: &mut Plan) {
         let from = now.max(self.blocked_until[transfer.direction as usize]);
         match transfer.direction {
@@ -165,14 +165,19 @@ impl User {
         transfer.attempts += 1;
         let sample = self.look(now, cx);
         let index = direction as usize;
-        let level = &plan.levels[self.level];
         let sinr = match self.bler[index] {
-            None => level.effective(index, sample.carrier_to_interference, plan.below_downlink),
+            None => {
+                plan.level_of(&transfer.format).effective(index, sample.carrier_to_interference, plan.below_downlink)
+            }
             Some(bler) => plan.sinr_of(&transfer.format, as_sinr(bler)),
         };
         let errors = transfer.soft.receive(transfer.format.symbols(), decibel(sinr));
         let is_blocked = self.is_lost || !sample.covered || self.blocked_until[index] > now;
         transfer.errored = self.errors.chance(errors) || is_blocked;
+        // The mobile sends the block or its acknowledgement, which the base station measures.
+        if transfer.purpose != Purpose::Response && !is_blocked {
+            self.measured = sample.carrier_to_interference;
+        }
         self.report(now, &transfer, is_first, &sample, cx);
         if transfer.purpose == Purpose::Data {
             let repeats = transfer.errored && transfer.attempts < plan.max_transmissions;

@@ -16,15 +16,16 @@ impl Cell {
         }
         let fits = |candidate: &Candidate| {
             let user = &users[candidate.user as usize];
-            user.has_process_up(now, plan) && user.uplink_slots(number, plan).is_some()
+            let mode = user.transfer_mode(Direction::Up);
+            user.has_process_up(now, plan) && user.uplink_slots(number, mode, plan).is_some()
         };
         candidates.retain(fits);
         while !candidates.is_empty() {
             let index = candidates.swap_remove(schedulers[1].choose(candidates)).user as usize;
             let user = &mut users[index];
-            let Some((slots, left)) = user.uplink_slots(number, plan) else { continue };
-            let wanted = user.wanted_up(plan.first_grant);
-            let (at, estimate) = (plan.start(slots.data.start), user.estimate(Direction::Up, plan));
+            let estimate = user.estimate(Direction::Up, plan);
+            let Some((slots, left)) = user.uplink_slots(number, estimate.mode, plan) else { continue };
+            let (at, wanted) = (plan.start(slots.data.start), user.wanted_up(plan.first_grant));
             if let Some(format) = plan.allocate(Direction::Up, at, estimate, wanted, left) {
                 user.waiting_since[1] = number + 1;
                 user.grant(now, at, format, plan, cx);
@@ -43,21 +44,26 @@ impl Cell {
         repeats.sort_unstable_by_key(|(index, _)| (users[*index].waiting_since[0], *index));
         for (index, process) in repeats.drain(..) {
             let user = &mut users[index];
-            let blocks = user.format_again(process).map_or(0, |format| format.blocks);
-            let slots = user.downlink_slots(number, plan).filter(|(_, left)| *left >= blocks);
+            let Some(format) = user.format_again(process) else { continue };
+            let slots = user.downlink_slots(number, format.mode, plan).filter(|(_, left)| *left >= format.blocks);
             if let Some((slots, _)) = slots {
                 user.waiting_since[0] = number + 1;
                 user.send_again(now, process, plan, cx);
-                user.take_down(&slots, blocks, plan);
+                user.take_down(&slots, format.blocks, plan);
             }
         }
-        candidates.retain(|candidate| users[candidate.user as usize].downlink_slots(number, plan).is_some());
+        let fits = |candidate: &Candidate| {
+            let user = &users[candidate.user as usize];
+            user.downlink_slots(number, user.transfer_mode(Direction::Down), plan).is_some()
+        };
+        candidates.retain(fits);
         while !candidates.is_empty() {
             let index = candidates.swap_remove(schedulers[0].choose(candidates)).user as usize;
             let user = &mut users[index];
-            let Some((slots, left)) = user.downlink_slots(number, plan) else { continue };
+            let estimate = user.estimate(Direction::Down, plan);
+            let Some((slots, left)) = user.downlink_slots(number, estimate.mode, plan) else { continue };
             let process = user.idle_process(now, 0).expect("a candidate has one");
-            let (at, estimate) = (plan.start(slots.data.start), user.estimate(Direction::Down, plan));
+            let at = plan.start(slots.data.start);
             let wanted = user.waiting_down(now) + MARGIN;
             if let Some(format) = plan.allocate(Direction::Down, at, estimate, wanted, left) {
                 user.waiting_since[0] = number + 1;

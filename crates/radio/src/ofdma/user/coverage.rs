@@ -1,12 +1,13 @@
-//! A mobile in a narrowband, or with half duplex: its coverage mode, and what it sends and receives
-//! when.
+//! A mobile in a narrowband, or with half duplex: its coverage mode, that of each transfer, and
+//! what it sends and receives when.
 
 use airpath_core::{Context, Direction, Instant};
 
 use super::User;
+use crate::conditions::Sample;
 use crate::ofdma::plan::Plan;
-use crate::ofdma::repetition::{DownlinkSlots, Slots, UplinkSlots};
-use crate::ofdma::transport_format::Estimate;
+use crate::ofdma::repetition::{Coverage, DownlinkSlots, Slots, UplinkSlots};
+use crate::ofdma::transport_format::{Estimate, TransportFormat};
 
 impl User {
     /// The connection is set up: the coverage mode follows from the radio now.
@@ -23,22 +24,42 @@ impl User {
         let Some(narrowband) = &plan.narrowband else { return };
         self.mode = narrowband.mode_at(sinr);
         let mode = narrowband.mode(self.mode);
-        self.gain = mode.gain;
         self.harq_down.iter_mut().for_each(|carrier| carrier.limit(mode.processes));
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.set_request(mode.feedback);
         }
     }
 
-    /// What the base station expects to get through.
+    /// Takes a report of the channel: in a narrowband with the repetitions that the coverage needs
+    /// now, at most those of the connection.
+    pub(super) fn measure_quality(&mut self, sample: &Sample, plan: &Plan) {
+        let mut sinr = self.sinr_of(sample);
+        let mut transfer = self.mode;
+        if let Some(narrowband) = plan.narrowband.as_ref().filter(|_| sample.covered) {
+            transfer = narrowband.mode_at(sample.carrier_to_interference).min(self.mode);
+            let gain = narrowband.repetitions(self.coverage(transfer)).gain;
+            (0..sinr.len()).for_each(|index| sinr[index] += gain[index]);
+        }
+        self.quality.measure(sample.covered.then_some(sinr), transfer, plan);
+    }
+
+    /// That of a transfer in this coverage mode.
+    pub(super) const fn coverage(&self, transfer: u8) -> Coverage {
+        Coverage { connection: self.mode, transfer }
+    }
+
+    /// The coverage mode of a new block: the reported one, at most that of the connection.
+    pub fn transfer_mode(&self, direction: Direction) -> u8 {
+        self.quality.mode(direction).min(self.mode)
+    }
+
+    /// What the base station of a narrowband expects to get through.
     pub fn estimate(&self, direction: Direction, plan: &Plan) -> Estimate {
-        let estimate = self.quality.estimate(direction);
-        match &plan.narrowband {
-            Some(narrowband) if narrowband.mode(self.mode).is_qpsk_only => {
-                let most = plan.grid(direction).qpsk_efficiency();
-                Estimate { efficiency: estimate.efficiency.min(most), ..estimate }
-            }
-            _ => estimate,
+        let narrowband = plan.narrowband.as_ref();
+        Estimate {
+            mode: self.transfer_mode(direction),
+            is_qpsk_only: narrowband.is_some_and(|narrowband| narrowband.mode(self.mode).is_qpsk_only),
+            ..self.quality.estimate(direction)
         }
     }
 
@@ -64,11 +85,11 @@ impl User {
         }
     }
 
-    /// The slots of a downlink transfer whose MPDCCH begins in slot `slot`, and the resource blocks
-    /// that it can have, if the mobile can take part.
-    pub fn downlink_slots(&self, slot: u64, plan: &Plan) -> Option<(DownlinkSlots, u32)> {
+    /// The slots of a downlink transfer in a coverage mode whose MPDCCH begins in slot `slot`, and
+    /// the resource blocks that it can have, if the mobile can take part.
+    pub fn downlink_slots(&self, slot: u64, mode: u8, plan: &Plan) -> Option<(DownlinkSlots, u32)> {
         let (narrowband, occupancy) = plan.narrowband.as_ref().zip(self.occupancy.as_ref())?;
-        let slots = narrowband.downlink(slot, self.mode);
+        let slots = narrowband.downlink(slot, self.coverage(mode));
         let left = narrowband.left_down(&slots);
         let received = Slots::new(slots.control.start, slots.data.end);
         // Asleep after the occasion, the mobile would never get a transfer.
@@ -77,9 +98,9 @@ impl User {
     }
 
     /// The same of an uplink transfer.
-    pub fn uplink_slots(&self, slot: u64, plan: &Plan) -> Option<(UplinkSlots, u32)> {
+    pub fn uplink_slots(&self, slot: u64, mode: u8, plan: &Plan) -> Option<(UplinkSlots, u32)> {
         let (narrowband, occupancy) = plan.narrowband.as_ref().zip(self.occupancy.as_ref())?;
-        let slots = narrowband.uplink(slot, self.mode);
+        let slots = narrowband.uplink(slot, self.coverage(mode));
         let left = narrowband.left_up(&slots);
         let after = occupancy.after_request_in(slots.control);
         let waits = after.is_some_and(|after| self.listens(plan.start(after)));
@@ -104,10 +125,18 @@ impl User {
         }
     }
 
-    /// The first grant from slot `from` on for a block that is sent again in the same number of
-    /// resource blocks. Returns when the block is sent.
-    pub(super) fn grant_again(&mut self, now: Instant, from: u64, blocks: u32, plan: &mut Plan) -> Instant {
-        let fits = |slot| self.uplink_slots(slot, plan).filter(|(_, left)| *left >= blocks).map(|(slots, _)| slots);
+    /// The first grant from slot `from` on for a block that is sent again in the same way. Returns
+    /// when the block is sent.
+    pub(super) fn grant_again(
+        &mut self,
+        now: Instant,
+        from: u64,
+        format: &TransportFormat,
+        plan: &mut Plan,
+    ) -> Instant {
+        let &TransportFormat { blocks, mode, .. } = format;
+        let slots = |slot| self.uplink_slots(slot, mode, plan);
+        let fits = |slot| slots(slot).filter(|(_, left)| *left >= blocks).map(|(slots, _)| slots);
         let slots = (from..).find_map(fits).expect("what is promised ends");
         self.take_up(plan.number(now), &slots, blocks, plan);
         plan.start(slots.data.start)
@@ -129,8 +158,9 @@ impl User {
     pub(super) fn request_slots(&self, now: Instant, plan: &Plan) -> Slots {
         let number = plan.number(now);
         let length = plan.narrowband.as_ref().map_or(1, |narrowband| {
-            let mode = narrowband.mode(self.mode);
-            if self.request.message_at().is_some() { mode.uplink } else { mode.feedback }
+            let is_message = self.request.message_at().is_some();
+            let message = narrowband.repetitions(self.coverage(self.mode)).uplink;
+            if is_message { message } else { narrowband.mode(self.mode).feedback }
         });
         Slots::new(number, number + length)
     }

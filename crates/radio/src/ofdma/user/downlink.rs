@@ -66,7 +66,7 @@ impl User {
         }
         let errored = is_missed || self.is_errored(now, direction, &mut sent, plan);
         let pdus = sent.block.count();
-        let times = plan.downlink_times(now, self.mode);
+        let times = plan.downlink_times(now, self.coverage(sent.format.mode));
         let duration = times.received.since(now);
         let blocks = sent.format.blocks;
         self.report_block((now, duration), direction, &sent.format, (pdus, !is_first, errored), cx);
@@ -99,7 +99,7 @@ impl User {
     /// Whether the receiver cannot decode a transmission of a block.
     pub(super) fn is_errored(&mut self, now: Instant, direction: Direction, sent: &mut Sent, plan: &Plan) -> bool {
         let index = direction as usize;
-        let sinr = self.sinr[index] + plan.power_gain(direction, self.sinr[index], sent.format.blocks);
+        let sinr = self.sinr[index] + plan.gain(direction, self.sinr[index], &sent.format, self.mode);
         let bler = plan.block_errors(direction, now, sent, sinr, self.bler[index]);
         self.errors[index].chance(bler)
     }

@@ -76,8 +76,7 @@ impl User {
             if self.must_choose_mode {
                 self.choose_mode(sample.carrier_to_interference, plan);
             }
-            let sinr = sample.covered.then(|| self.sinr_of(&sample));
-            self.quality.measure(sinr, plan);
+            self.measure_quality(&sample, plan);
         }
         let sample = self.look(now, now, cx);
         if !self.movement.is_covered() {
@@ -93,10 +92,10 @@ impl User {
         sample
     }
 
-    /// The SINR of a block with its repetitions: downlink, uplink.
-    fn sinr_of(&self, sample: &Sample) -> [f64; 2] {
+    /// The SINR: downlink, uplink.
+    pub(super) fn sinr_of(&self, sample: &Sample) -> [f64; 2] {
         let downlink = sample.carrier_to_interference;
-        [downlink + self.gain[0], downlink - self.below_downlink + self.gain[1]]
+        [downlink, downlink - self.below_downlink]
     }
 
     /// What it was like at `then`, after what has happened to the serving cell up to then.

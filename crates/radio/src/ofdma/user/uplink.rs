@@ -133,7 +133,7 @@ impl User {
         sent.attempts += 1;
         let errored = !sample.covered || self.is_errored(now, direction, &mut sent, plan);
         let pdus = sent.block.count();
-        let UplinkTimes { received, next_grant } = plan.uplink_times(now, self.mode);
+        let UplinkTimes { received, next_grant } = plan.uplink_times(now, self.coverage(sent.format.mode));
         self.report_block((now, received.since(now)), direction, &sent.format, (pdus, !is_first, errored), cx);
         if is_first {
             self.learn_from(direction, received + plan.processing, sent.format.blocks, !errored);
@@ -147,10 +147,10 @@ impl User {
         } else if sent.attempts >= plan.max_transmissions || self.is_taken_for_positive(plan) {
             self.give_up(now, direction, sent.block, cx);
         } else {
-            let blocks = sent.format.blocks;
             let at = if plan.narrowband.is_some() {
-                self.grant_again(now, plan.number(next_grant), blocks, plan)
+                self.grant_again(now, plan.number(next_grant), &sent.format, plan)
             } else {
+                let blocks = sent.format.blocks;
                 let at = plan.next_attempt_up(now, blocks, |at| !self.harq_up.is_planned(at));
                 plan.reserve_up(at, blocks);
                 at
