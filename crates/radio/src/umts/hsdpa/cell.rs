@@ -393,9 +393,8 @@ impl Cell {
                 break;
             }
             let sent = self.users[*user].harq.sent(*process).expect("the process has something to send again");
-            let block = self.plan.block(sent.cqi);
-            if left.has(block, sent.share) {
-                left.take(block, sent.share);
+            if left.has(sent.air, sent.share) {
+                left.take(sent.air, sent.share);
                 self.grants.push(Grant { user: *user, process: *process, share: sent.share, new: None });
             }
         }
@@ -418,7 +417,7 @@ impl Cell {
             }
             let Some(process) = user.harq.idle(*number, now) else { continue };
             if let Some(choice) = self.plan.choose(candidate.level, user.iub.buffer.waiting(), left) {
-                left.take(self.plan.block(choice.cqi), choice.share);
+                left.take(choice.air, choice.share);
                 self.grants.push(Grant { user: index, process, share: choice.share, new: Some(choice) });
             }
         }

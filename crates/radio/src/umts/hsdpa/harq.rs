@@ -3,6 +3,7 @@
 
 use airpath_core::{Instant, Span};
 
+use super::transport_block::TransportBlock;
 use super::unit::Block;
 
 /// The processes of one mobile, the same number on each carrier. Blocks of all carriers are
@@ -30,6 +31,7 @@ struct Process {
 pub struct Sent {
     pub block: Block,
     pub cqi: u8,
+    pub air: TransportBlock,
     /// The share of the cell's power that it is to have.
     pub share: f64,
     pub attempts: u32,
@@ -132,12 +134,13 @@ impl Harq {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::umts::hsdpa::transport_block::CqiTable;
 
     #[test]
     fn what_is_given_up_is_not_sent_again() {
         let mut harq = Harq::new(6, 1, 16);
         let block = Block { number: harq.number(), units: Vec::new() };
-        let in_vain = Sent { block, cqi: 16, share: 1.0, attempts: 1, sum: 10.0 };
+        let in_vain = Sent { block, cqi: 16, air: CqiTable::D.block(16), share: 1.0, attempts: 1, sum: 10.0 };
         harq.transmitted(2, Instant::ZERO, Span::from_millis(12), Some(in_vain));
         let answered = Instant::ZERO + Span::from_millis(12);
         assert_eq!(harq.repeat_at(0, answered), Some((answered, 2)));
@@ -154,7 +157,7 @@ mod tests {
             let process = harq.idle(carrier, at(0)).expect("an idle process");
             assert_eq!(process, expected);
             let block = Block { number: harq.number(), units: Vec::new() };
-            let in_vain = Sent { block, cqi: 16, share: 1.0, attempts: 1, sum: 10.0 };
+            let in_vain = Sent { block, cqi: 16, air: CqiTable::D.block(16), share: 1.0, attempts: 1, sum: 10.0 };
             harq.transmitted(process, at(0), round_trip, (carrier == 1).then_some(in_vain));
         }
         assert_eq!((harq.repeat_at(0, at(12)), harq.repeat_at(1, at(12))), (None, Some((at(12), 2))));

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use airpath_core::Probability;
+use airpath_core::{Decibel, Probability};
 
 use super::transport_block::{CqiTable, LAST_16QAM, TransportBlock};
 use crate::common::link_adaptation::{Block, Coding, Combining, Decoder, Modulation};
@@ -33,7 +33,7 @@ fn more_for_64qam() -> &'static [f64; (MAX_CQI - LAST_16QAM) as usize] {
     static MORE: OnceLock<[f64; (MAX_CQI - LAST_16QAM) as usize]> = OnceLock::new();
     MORE.get_or_init(|| {
         let decoder = Decoder::new(Coding::Turbo);
-        let target = Probability::new(0.1).expect("a share");
+        let target = Probability::new(TARGET).expect("a share");
         std::array::from_fn(|place| {
             let cqi = LAST_16QAM + 1 + place as u8;
             let block = CqiTable::G.block(cqi);
@@ -43,6 +43,38 @@ fn more_for_64qam() -> &'static [f64; (MAX_CQI - LAST_16QAM) as usize] {
         })
     })
 }
+
+/// The block in this number of codes for a report of a CQI of Table 7G, if it is larger than that
+/// of the table: the same power in more codes carries more. The base station selects codes,
+/// modulation and size of a block (HS-SCCH, TS 25.212 §4.6); the CQI is a recommendation (TS 25.214
+/// §6A.2).
+pub fn block_of_codes(cqi: u8, codes: u8) -> Option<TransportBlock> {
+    let row = CqiTable::G.block(cqi);
+    if cqi <= LAST_16QAM || codes <= row.codes {
+        return None;
+    }
+    let decoder = Decoder::new(Coding::Turbo);
+    let needs = line(cqi) + more_for_64qam()[usize::from(cqi - LAST_16QAM - 1)];
+    let each_code = Decibel::new(needs + SPREADING_GAIN - 10.0 * libm::log10(f64::from(codes))).expect("finite");
+    let largest = |modulation: Modulation| {
+        let block = |octets: u32| TransportBlock { bits: 8 * octets, codes, bits_per_symbol: modulation.bits() as u8 };
+        let fits = |octets: u32| {
+            let air = Block { modulation, bits: 8 * octets, symbols: block(octets).symbols() };
+            decoder.errors(&air, each_code).get() <= TARGET
+        };
+        let (mut low, mut high) = (row.octets(), block(0).symbols() * modulation.bits() / 8);
+        while low + 1 < high {
+            let middle = u32::midpoint(low, high);
+            *(if fits(middle) { &mut low } else { &mut high }) = middle;
+        }
+        block(low)
+    };
+    let best = [Modulation::Qam16, Modulation::Qam64].map(largest).into_iter().max_by_key(|block| block.bits);
+    best.filter(|block| block.bits > row.bits)
+}
+
+/// The share of blocks in error at which a CQI is reported (TS 25.214 §6A.2.1).
+const TARGET: f64 = 0.1;
 
 /// A C/I in decibels as a ratio.
 pub fn ratio(ci: f64) -> f64 {
@@ -101,15 +133,13 @@ impl LinkQuality {
         }
     }
 
-    /// The probability that a block fails which was received with these ratios, in `attempts` of
-    /// it.
-    pub fn bler(self, cqi: u8, combining: Combining, attempts: u32, last: f64, sum: f64) -> f64 {
+    /// The probability that a block for a CQI fails which was received with these ratios, in
+    /// `attempts` of it.
+    pub fn bler(self, cqi: u8, air: &TransportBlock, combining: Combining, attempts: u32, last: f64, sum: f64) -> f64 {
         let ratio = match combining {
             Combining::None => last,
             Combining::Chase => sum,
-            Combining::IncrementalRedundancy => {
-                sum * redundancy_gain(&self.table.block(cqi), attempts) / f64::from(attempts)
-            }
+            Combining::IncrementalRedundancy => sum * redundancy_gain(air, attempts) / f64::from(attempts),
         };
         if ratio <= 0.0 {
             return 1.0;
@@ -146,7 +176,7 @@ mod tests {
             for cqi in 1..=30 {
                 let ci = line(cqi) + quality.more(cqi) + 1e-9;
                 assert_eq!(quality.reported(ci), cqi);
-                let bler = quality.bler(cqi, Combining::None, 1, ratio(ci), ratio(ci));
+                let bler = quality.bler(cqi, &quality.table.block(cqi), Combining::None, 1, ratio(ci), ratio(ci));
                 // The fits of CQI and of errors agree best in the middle of the scale, and are
                 // 0.35 dB apart at its ends.
                 assert!((0.03..0.18).contains(&bler), "{quality:?} {cqi}: {bler}");
@@ -172,6 +202,20 @@ mod tests {
     }
 
     #[test]
+    fn all_codes_carry_more_than_those_of_the_table() {
+        let mut before = 0;
+        for cqi in LAST_16QAM + 1..MAX_CQI {
+            let (row, all) = (CqiTable::G.block(cqi), block_of_codes(cqi, 15).expect("it has fewer codes"));
+            assert!(all.bits > row.bits && all.bits > before && all.codes == 15, "{cqi}: {all:?}");
+            before = all.bits;
+            // Below the limit of Shannon for the symbols of its codes.
+            let each_code = ratio(line(cqi) + G.more(cqi) + SPREADING_GAIN) / 15.0;
+            assert!(all.efficiency() < libm::log2(1.0 + each_code), "{cqi}: {all:?}");
+        }
+        assert_eq!((block_of_codes(30, 15), block_of_codes(26, 10), block_of_codes(25, 15)), (None, None, None));
+    }
+
+    #[test]
     fn chase_gains_three_decibels_and_redundancy_more_the_higher_the_rate() {
         let needed = |cqi, combining, attempts: u32| {
             // By bisection, the ratio of each attempt at which half of the blocks fail.
@@ -179,8 +223,11 @@ mod tests {
             for _ in 0..60 {
                 let middle = (low + high) / 2.0;
                 let sum = f64::from(attempts) * ratio(middle);
-                *(if D.bler(cqi, combining, attempts, ratio(middle), sum) > 0.5 { &mut low } else { &mut high }) =
-                    middle;
+                *(if D.bler(cqi, &CqiTable::D.block(cqi), combining, attempts, ratio(middle), sum) > 0.5 {
+                    &mut low
+                } else {
+                    &mut high
+                }) = middle;
             }
             low
         };
@@ -205,11 +252,11 @@ mod tests {
         for cqi in [1, 15, 30] {
             for p in [0.01, 0.1, 0.9] {
                 let ratio = G.ratio_of(Probability::new(p).expect("a share"), cqi);
-                assert!((G.bler(cqi, Combining::Chase, 1, ratio, ratio) - p).abs() < 1e-9);
+                assert!((G.bler(cqi, &CqiTable::G.block(cqi), Combining::Chase, 1, ratio, ratio) - p).abs() < 1e-9);
             }
             let (never, always) = (G.ratio_of(Probability::NEVER, cqi), G.ratio_of(Probability::ALWAYS, cqi));
-            assert_eq!(G.bler(cqi, Combining::Chase, 1, never, never), 0.0);
-            assert_eq!(G.bler(cqi, Combining::Chase, 1, always, always), 1.0);
+            assert_eq!(G.bler(cqi, &CqiTable::G.block(cqi), Combining::Chase, 1, never, never), 0.0);
+            assert_eq!(G.bler(cqi, &CqiTable::G.block(cqi), Combining::Chase, 1, always, always), 1.0);
         }
     }
 }

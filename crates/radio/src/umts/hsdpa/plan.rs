@@ -4,7 +4,7 @@ use airpath_core::{Probability, Span};
 
 use super::buffer::Packing;
 use super::config::{Config, TTI};
-use super::link_quality::LinkQuality;
+use super::link_quality::{LinkQuality, block_of_codes};
 use super::transport_block::{CqiTable, TransportBlock};
 use crate::common::link_adaptation::Combining;
 use crate::common::shared_channel::harq::MAX_CQI;
@@ -20,11 +20,9 @@ pub struct Plan {
     /// Payload of a PDU, in bytes; of the largest where their size is flexible.
     pub pdu: u32,
     pub packing: Packing,
-    table: CqiTable,
     pub quality: LinkQuality,
-    /// What the block of each CQI holds: PDUs, or octets with the headers of MAC-ehs; nothing for
-    /// CQI 0.
-    sizes: [u32; MAX_CQI as usize + 1],
+    /// The blocks, in the order of what they hold.
+    formats: Vec<Format>,
     /// The first CQI whose block holds anything.
     lowest: u8,
     /// The last CQI of the category.
@@ -41,10 +39,20 @@ pub struct Plan {
     pub radio_delay: Span,
 }
 
+/// A block that can be sent where a CQI was reported.
+#[derive(Clone, Copy, Debug)]
+struct Format {
+    cqi: u8,
+    air: TransportBlock,
+    /// What it holds: PDUs, or octets with the headers of MAC-ehs.
+    size: u32,
+}
+
 /// A block that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
     pub cqi: u8,
+    pub air: TransportBlock,
     /// Of the power of the cell.
     pub share: f64,
     /// What is in it: PDUs, or octets with the headers of MAC-ehs.
@@ -80,22 +88,26 @@ impl Plan {
         let downlink = &config.downlink;
         let pdu = downlink.pdu.get() as u32;
         let category = config.category()?;
-        let mut sizes = [0; MAX_CQI as usize + 1];
         let packing = downlink.mac.packing();
-        for cqi in 1..=MAX_CQI {
-            sizes[usize::from(cqi)] = packing.amount(category.table.block(cqi), pdu);
+        let format = |cqi, air| Format { cqi, air, size: packing.amount(air, pdu) };
+        let mut formats: Vec<Format> = (1..=MAX_CQI).map(|cqi| format(cqi, category.table.block(cqi))).collect();
+        if category.table == CqiTable::G && downlink.cqi.is_none() {
+            let largest = category.table.block(category.highest).bits;
+            let blocks = (1..=MAX_CQI).filter_map(|cqi| Some((cqi, block_of_codes(cqi, config.cell.codes)?)));
+            formats.extend(blocks.filter(|(_, air)| air.bits <= largest).map(|(cqi, air)| format(cqi, air)));
         }
+        formats.retain(|format| format.size > 0);
+        formats.sort_by_key(|format| format.size);
         let quality = LinkQuality::new(category.table);
-        let lowest = sizes.iter().position(|size| *size > 0).expect("it was checked that a block holds a PDU") as u8;
+        let lowest = formats.first().expect("it was checked that a block holds a PDU").cqi;
         Ok(Self {
             codes: config.cell.codes,
             carriers: config.cell.carriers,
             users_per_tti: config.cell.users_per_tti,
             pdu,
             packing,
-            table: category.table,
             quality,
-            sizes,
+            formats,
             lowest,
             highest: category.highest,
             shares: Box::new(std::array::from_fn(|reported| {
@@ -110,27 +122,22 @@ impl Plan {
         })
     }
 
-    /// The block of a CQI.
-    pub const fn block(&self, cqi: u8) -> TransportBlock {
-        self.table.block(cqi)
-    }
-
     /// The largest block that a mobile which reported a CQI can have of what is left, or the
     /// smallest of those that hold all that waits. A mobile that reported too little for even one
     /// PDU gets the smallest block that holds one.
     pub fn choose(&self, reported: u8, waiting: u32, left: &Left) -> Option<Choice> {
         let highest = self.cqi.unwrap_or(reported).clamp(self.lowest, self.highest);
         let mut chosen = None;
-        for cqi in (self.lowest..=highest).rev() {
-            let share = self.share(reported, cqi);
-            if !left.has(self.block(cqi), share) {
+        let usable = |format: &&Format| format.cqi <= highest;
+        for &Format { cqi, air, size } in self.formats.iter().rev().filter(usable) {
+            let share = self.share(reported, cqi, air);
+            if !left.has(air, share) {
                 continue;
             }
-            let size = self.sizes[usize::from(cqi)];
             if chosen.is_some() && size < waiting {
                 break;
             }
-            chosen = Some(Choice { cqi, share, amount: size.min(waiting) });
+            chosen = Some(Choice { cqi, air, share, amount: size.min(waiting) });
             if self.cqi.is_some() {
                 break;
             }
@@ -140,13 +147,14 @@ impl Plan {
 
     /// Whether any block fits for a mobile that reported at most this CQI.
     pub fn has_room(&self, reported: u8, left: &Left) -> bool {
-        left.has(self.block(self.lowest), self.share(reported, self.lowest))
+        let Format { cqi, air, .. } = self.formats[0];
+        left.has(air, self.share(reported, cqi, air))
     }
 
     /// The share of the cell's power that a block needs; with a given CQI that of its codes.
-    fn share(&self, reported: u8, cqi: u8) -> f64 {
+    fn share(&self, reported: u8, cqi: u8, air: TransportBlock) -> f64 {
         match self.cqi {
-            Some(_) => f64::from(self.block(cqi).codes) / f64::from(self.codes),
+            Some(_) => f64::from(air.codes) / f64::from(self.codes),
             None => self.shares[usize::from(reported)][usize::from(cqi)],
         }
     }

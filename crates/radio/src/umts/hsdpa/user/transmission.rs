@@ -24,7 +24,7 @@ impl User {
         self.iub.buffer.take(choice.amount, &mut units);
         self.iub.drained(now);
         let block = Block { number: self.harq.number(), units };
-        let sent = Sent { block, cqi: choice.cqi, share: choice.share, attempts: 0, sum: 0.0 };
+        let sent = Sent { block, cqi: choice.cqi, air: choice.air, share: choice.share, attempts: 0, sum: 0.0 };
         self.transmit(now, process, sent, gain, plan, cx);
         self.report_stall(now, cx);
     }
@@ -40,7 +40,7 @@ impl User {
         let ratio = plan.ratio_of(self.bler, sent.cqi, self.ratio * sent.share * gain);
         sent.attempts += 1;
         sent.sum += ratio;
-        let bler = plan.quality.bler(sent.cqi, plan.combining, sent.attempts, ratio, sent.sum);
+        let bler = plan.quality.bler(sent.cqi, &sent.air, plan.combining, sent.attempts, ratio, sent.sum);
         let errored = self.errors.uniform() < bler;
         let pdus = sent.block.units.len() as u16;
         let event = RadioEvent {
@@ -60,7 +60,7 @@ impl User {
         self.totals.add(&event);
         // Of the blocks of two carriers the log has the first one's.
         if plan.carriers == 1 || process < self.harq.on_first_carrier() {
-            self.report_block(now, sent.cqi, plan.block(sent.cqi).codes, cx);
+            self.report_block(now, sent.cqi, sent.air.codes, cx);
         }
         cx.radio(now, || event);
         let in_vain = if !errored {
