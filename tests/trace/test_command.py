@@ -81,7 +81,7 @@ def test_connections_are_selected_by_what_they_have(selector: str, server: Path,
         | (pl.format(":{}", "server_port") == selector)
     )
     if wanted.height == 0:
-        with pytest.raises(airpath.TraceError, match="no connection matches"):
+        with pytest.raises(airpath.TraceError, match="no flow matches"):
             airpath.trace(server, flow=selector)
     else:
         assert airpath.trace(server, flow=selector).connections.equals(wanted)
@@ -106,7 +106,7 @@ def test_several_selectors_select_the_connections_of_each(
     assert selected.connections["connection"].to_list() == wanted
     assert set(selected.observations()["connection"]) == set(wanted)
     done = command("trace", server, "--flow", "1", "--flow", "99")
-    assert (done.code, "no connection matches '99'" in done.err) == (2, True), "none of them is ignored"
+    assert (done.code, "no flow matches '99'" in done.err) == (2, True), "none of them is ignored"
 
 
 @pytest.mark.parametrize("option", ["--radio", "--radio-columns", "--repetition", "--format", "-o", "--har", "--xplot"])
@@ -383,7 +383,7 @@ def test_a_reader_that_has_had_enough_is_no_error(server: Path, command: Command
         (["no-such.pcap"], "no-such.pcap: No such file"),
         (["README.md"], "README.md: not a capture"),
         (["."], "no result, as it has no summary.json"),
-        (["{server}", "--flow", "99"], "no connection matches '99': there are 2"),
+        (["{server}", "--flow", "99"], "no flow matches '99': the capture has 2 TCP connections numbered from 1"),
         (["{server}", "--flow", "http"], "'http' selects no flow"),
         (["{server}", "-o", "no/such/folder.html"], "no/such/folder.html cannot be written"),
     ],

@@ -193,10 +193,28 @@ def test_a_stream_has_a_line_for_each_flow() -> None:
     assert "main_cause" not in json.loads(lines[0])
 
 
-def test_a_flow_is_selected_by_its_address() -> None:
+def test_a_flow_is_selected_by_its_address_or_number() -> None:
+    for selector in (1, "1", "quic:1"):
+        selected = airpath.trace(capture("page", "server"), flow=selector)
+        assert selected.causes.equals(airpath.trace(capture("page", "server")).causes)
     assert airpath.trace(capture("page", "server"), flow=":443").quic.height == 1
-    with pytest.raises(airpath.TraceError, match="no connection matches"):
+    with pytest.raises(airpath.TraceError, match="no flow matches"):
         airpath.trace(capture("page", "server"), flow=":444")
+    for selector in ("2", "quic:2", "tcp:1"):
+        with pytest.raises(airpath.TraceError, match=f"'{selector}': the capture has 1 QUIC flow numbered from 1"):
+            airpath.trace(capture("page", "server"), flow=selector)
+
+
+def test_a_number_selects_the_connection_and_the_quic_flow() -> None:
+    whole = airpath.trace(capture("shared", "server"))
+    for selector, numbers in {"1": (1, 1), "tcp:1": (1, 0), "quic:1": (0, 1)}.items():
+        selected = airpath.trace(capture("shared", "server"), flow=selector)
+        assert (selected.connections.height, selected.quic.height) == numbers
+        # The others share the path of the selected ones.
+        assert selected.quic.equals(whole.quic.head(numbers[1]))
+        assert selected.observations().is_empty() == (selector == "quic:1")
+    with pytest.raises(airpath.TraceError, match="has 1 TCP connection and 1 QUIC flow, each numbered from 1"):
+        airpath.trace(capture("shared", "server"), flow=2)
 
 
 def test_a_flow_has_another_name_than_a_connection(airpath_command: Command, tmp_path: Path) -> None:
@@ -206,7 +224,7 @@ def test_a_flow_has_another_name_than_a_connection(airpath_command: Command, tmp
     text = airpath_command("trace", result.path).out
     client = airpath.trace(result.path).quic["client"].item()
     assert f"\nQUIC flow 1, {client} → " in text
-    assert f"--flow {client} selects QUIC flow 1" in text
+    assert "--flow quic:1 selects QUIC flow 1" in text
     selected = airpath_command("trace", result.path, "--flow", client).out
     assert "1 QUIC flow\n" in selected and "selects" not in selected and "\nConnection" not in selected
     page = airpath.trace(result.path).report(tmp_path / "report.html").read_text(encoding="utf-8")

@@ -52,6 +52,7 @@ use collect::{Collector, END_OF_CAPTURE};
 use inputs::Inputs;
 use json_lines::JsonLines;
 use quic::QuicCollector;
+use records::FlowId;
 use reporter::Reporter;
 use table::Table;
 use two_point::both_ends;
@@ -140,14 +141,26 @@ pub enum TraceError {
     /// The captures have no TCP.
     #[error("{0}")]
     NoTcp(String),
-    /// No connection matches the selector.
-    #[error("no connection matches '{selector}': there are {begun}, numbered from 1; {}", selector.advice())]
+    /// No flow matches the selector.
+    #[error("no flow matches '{selector}': the capture has {} numbered from 1; {}", counted(*.connections, *.quic), selector.advice())]
     NoSuchFlow {
         /// The selector.
         selector: Selector,
-        /// Number of connections in the captures.
-        begun: u64,
+        /// Number of connections of TCP in the captures.
+        connections: u64,
+        /// Number of QUIC flows in the captures.
+        quic: u64,
     },
+}
+
+/// The numbers of flows of a capture, in words.
+fn counted(connections: u64, quic: u64) -> String {
+    let one_or_more = |count, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    match (connections, quic) {
+        (_, 0) => one_or_more(connections, "TCP connection"),
+        (0, _) => one_or_more(quic, "QUIC flow"),
+        _ => format!("{} and {}, each", one_or_more(connections, "TCP connection"), one_or_more(quic, "QUIC flow")),
+    }
 }
 
 /// Analyses captures.
@@ -165,16 +178,16 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
     };
     let Found { reading, begun, mut selected, shortcomings, mut tables, exchanges, quic } = found;
     selected.iter_mut().zip(quic.selected()).for_each(|(sum, flows)| *sum += flows);
-    if begun == 0 && !quic.has_begun() {
+    if begun == 0 && quic.begun() == 0 {
         return Err(TraceError::NoTcp(reading.without_tcp()));
     }
     if let Some(selection) = &options.select {
         let unmatched = selection.selectors().iter().zip(selected).find(|(_, flows)| *flows == 0);
         if let Some((&selector, _)) = unmatched {
-            return Err(TraceError::NoSuchFlow { selector, begun });
+            return Err(TraceError::NoSuchFlow { selector, connections: begun, quic: quic.begun() });
         }
         if let Some(ends) = &mut ends {
-            ends.connections.retain(|joined| selection.matches(joined.flow.0, &joined.route));
+            ends.connections.retain(|joined| selection.matches(FlowId::Connection(joined.flow), &joined.route));
         }
     }
     tables.extend(exchanges.iter().flat_map(web_records::tables));
@@ -203,8 +216,7 @@ impl Options {
     /// connection is needed at its first segment, where the results of one depend on others, or
     /// where the capture is live.
     fn is_divided(&self) -> bool {
-        let is_number = |selector: &Selector| matches!(selector, Selector::Number(_));
-        let by_number = self.selectors().iter().any(is_number);
+        let by_number = self.selectors().iter().any(Selector::is_connection_number);
         !self.is_live() && !by_number && !self.exchanges && self.peer.is_none()
     }
 

@@ -44,8 +44,8 @@ def trace(
         list[str] | None,
         typer.Option(
             metavar="SELECTOR",
-            help="Select connections: a number (3), an address, a port (:443), or both (192.0.2.1:443); again for "
-            "others, too.",
+            help="Select connections and QUIC flows: a number (3, or tcp:3 or quic:3), an address, a port (:443), or "
+            "both (192.0.2.1:443); again for others, too.",
         ),
     ] = None,
     repetition: Annotated[
@@ -105,7 +105,7 @@ def trace(
     \b
     Exit codes:
       0    done
-      2    bad usage; a file is missing, is no capture or has no TCP; the connection does not exist
+      2    bad usage; a file is missing, is no capture or has no TCP; the flow does not exist
       3    the output could not be written in full
       130  interrupted by Ctrl-C; the frames read until then are analysed
     """

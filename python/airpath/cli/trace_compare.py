@@ -107,7 +107,7 @@ def _signed(change: float, words: Callable[[float], str]) -> str:
 _OTHER_TOOLS = {
     "-r": "tcpdump and tshark; name the capture without an option: airpath trace FILE",
     "-l": "tcptrace; airpath trace FILE prints all connections, and --flow N one in detail",
-    "-Y": "tshark; --flow selects connections: a number (3), an address, a port (:443), or both",
+    "-Y": "tshark; --flow selects flows: a number (3), an address, a port (:443), or both",
     "-w": "tcpdump; -o report.html writes a report",
 }
 """Options of other programs, with what to use instead."""

@@ -32,15 +32,15 @@ def trace(
         radio: A radio log: a result folder, or a CSV file.
         radio_columns: The columns of a CSV file (`docs/trace.md`); by default those of airpath's
             own logs.
-        flow: Selects connections: by number, address, port (`:443`), or both (`192.0.2.1:443`); in
-            a simulated run's folder also by the name of a mobile. A sequence selects those of each.
-            By default all.
+        flow: Selects connections and QUIC flows: by number (`tcp:3` or `quic:3` those of one kind),
+            address, port (`:443`), or both (`192.0.2.1:443`); in a simulated run's folder also by
+            the name of a mobile. A sequence selects those of each. By default all.
         repetition: The repetition of a result folder, from 0; by default the median one, as in
             reports.
 
     Raises:
         TraceError: A file is missing or no capture, has no TCP, `peer` does not match, or the
-            connection does not exist.
+            flow does not exist.
         UnreadableResultError: A result folder has neither captures nor a packet log.
         OSError: The radio log cannot be read.
     """

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from airpath.trace.columns import table
+from airpath.trace.selection import connection_number
 
 TABLES = ("exchanges", "timelines", "pages")
 """The tables that are read from the capture at the clients' end."""
@@ -50,10 +51,13 @@ def web_tables(
 
 def _selector(flow: str, one_way: pl.DataFrame) -> str | None:
     """Return the selector of the same connections in the other capture; `None` if it has none."""
-    if not flow.isdecimal():
+    if flow.startswith("quic:"):
+        return None
+    number = connection_number(flow)
+    if number is None:
         return flow
-    numbers = one_way.filter(connection=int(flow))["peer_connection"]
-    return str(numbers[0]) if numbers.len() else None
+    numbers = one_way.filter(connection=number)["peer_connection"]
+    return f"tcp:{numbers[0]}" if numbers.len() else None
 
 
 def _renumbered(rows: pl.DataFrame, numbers: dict[str, int]) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.trace.run_flows import RunFlows
-from airpath.trace.selection import Selection, selectors
+from airpath.trace.selection import Selection, connection_number, selectors
 from airpath.trace.sources import Sources
 
 if TYPE_CHECKING:
@@ -193,9 +193,10 @@ class TraceData:
         observations, blocks = self._frame("observations"), self._frame("selective")
         if selected == self.flow:
             return observations, blocks
-        if not selected or not all(each.isdecimal() for each in selected):
+        numbers = [connection_number(each) for each in selected]
+        if not numbers or None in numbers:
             raise ValueError("standard input is read only once: select a connection by its number")
-        of_numbers = pl.col("connection").is_in([int(each) for each in selected])
+        of_numbers = pl.col("connection").is_in(numbers)
         return observations.filter(of_numbers), blocks.filter(of_numbers)
 
     def _frame(self, name: str) -> "pl.DataFrame":

@@ -1,9 +1,10 @@
-"""Selectors of connections, as `--flow` takes them."""
+"""Selectors of connections and QUIC flows, as `--flow` takes them."""
 
 from collections.abc import Iterable
 
 Selector = str | int
-"""The number of a connection, an address, a port (`:443`), or both (`192.0.2.1:443`)."""
+"""The number of a connection and a QUIC flow (of one kind: `tcp:3`, `quic:3`), an address, a port
+(`:443`), or both (`192.0.2.1:443`)."""
 Selection = Selector | Iterable[Selector]
 """One selector, or several that select the connections of each."""
 
@@ -13,6 +14,12 @@ def selectors(flow: Selection | None) -> tuple[str, ...]:
     if flow is None:
         return ()
     return (str(flow),) if isinstance(flow, str | int) else tuple(map(str, flow))
+
+
+def connection_number(selector: str) -> int | None:
+    """Return the number of the connection that a selector selects; `None` if it has no number."""
+    number = selector.removeprefix("tcp:")
+    return int(number) if number.isdecimal() else None
 
 
 def arguments(flow: tuple[str, ...]) -> list[str]:

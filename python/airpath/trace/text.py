@@ -193,7 +193,7 @@ def _quic_table(flows: Sequence[Row], console: "Console", *, alone: bool) -> Non
     _print(console, head, rows, titles=QUIC_HEAD[:2], whole="main cause")
     if alone:
         return
-    line = f"--flow {flows[0]['client']} selects QUIC flow {flows[0]['quic']}; a number selects a connection of TCP."
+    line = f"--flow quic:{flows[0]['quic']} selects QUIC flow {flows[0]['quic']}."
     console.print(line, style="dim", soft_wrap=not console.is_terminal)
 
 

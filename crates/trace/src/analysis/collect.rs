@@ -134,7 +134,7 @@ impl<'a> Collector<'a> {
     }
 
     fn matches(&self, flow: FlowNumber, connection: &Connection) -> bool {
-        self.select.as_ref().is_none_or(|select| select.matches(flow.0, connection.route()))
+        self.select.as_ref().is_none_or(|select| select.matches(FlowId::Connection(flow), connection.route()))
     }
 
     fn observe(&mut self, flow: FlowNumber, observation: &Observation, segment: &Segment<'_>) {
@@ -178,12 +178,13 @@ impl Listener for Collector<'_> {
                 open.change(flow, ConnectionCauses::close);
             }
         }
+        let is_selected = (self.web.is_some() || self.observations) && self.matches(flow, connection);
         if let Some(web) = &mut self.web
-            && self.select.as_ref().is_none_or(|select| select.matches(flow.0, connection.route()))
+            && is_selected
         {
             web.observed(flow, observation, segment, connection);
         }
-        if self.observations && self.matches(flow, connection) {
+        if self.observations && is_selected {
             self.observe(flow, observation, segment);
         }
     }
@@ -194,7 +195,7 @@ impl Listener for Collector<'_> {
         }
         let selectors = self.select.iter().flat_map(Selection::selectors);
         for (flows, selector) in self.selected.iter_mut().zip(selectors) {
-            *flows += u64::from(selector.matches(flow.0, connection.route()));
+            *flows += u64::from(selector.matches(FlowId::Connection(flow), connection.route()));
         }
         self.shortcomings.add(connection);
         if let Some(web) = &mut self.web {

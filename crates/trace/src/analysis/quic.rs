@@ -28,15 +28,16 @@ struct OpenFlow {
 /// Collects the results of QUIC flows.
 pub struct QuicCollector {
     select: Option<Selection>,
-    /// Whether flows are reported: not where only segments are requested.
-    is_wanted: bool,
+    /// Whether figures and causes are reported: not where only segments are requested.
+    is_reported: bool,
     stream: bool,
     inputs: Inputs,
     flows: QuicFlows,
     datagrams: u64,
     /// The frame of the last datagram.
     frame: u64,
-    has_begun: bool,
+    /// Flows that have begun.
+    begun: u64,
     /// Whether causes are reported. They also show which round trips contain a pause.
     has_causes: bool,
     open: BTreeMap<u64, OpenFlow>,
@@ -53,13 +54,13 @@ impl QuicCollector {
     pub fn new(options: &Options, inputs: Inputs) -> Self {
         Self {
             select: options.select.clone(),
-            is_wanted: options.causes || options.exchanges || options.stream,
+            is_reported: options.causes || options.exchanges || options.stream,
             stream: options.stream,
             inputs,
             flows: QuicFlows::default(),
             datagrams: 0,
             frame: 0,
-            has_begun: false,
+            begun: 0,
             has_causes: options.causes,
             open: BTreeMap::new(),
             ended: Vec::new(),
@@ -73,15 +74,12 @@ impl QuicCollector {
     /// Takes a UDP datagram. Returns whether flows are over that have no line yet.
     pub fn datagram(&mut self, datagram: &Datagram<'_>) -> bool {
         let route = &datagram.route;
-        if !self.is_wanted {
-            return false;
-        }
         self.frame = datagram.frame;
         let mark = Mark { time: datagram.time, frame: datagram.frame };
         let seen = self.flows.datagram(mark, route.source, route.destination, datagram.length, datagram.payload);
         if let Some(seen) = seen {
-            self.has_begun = true;
-            if self.is_selected(route) {
+            self.begun = self.begun.max(seen.flow);
+            if self.is_reported && self.is_selected(seen.flow, route) {
                 self.observe(&seen, route);
             }
         }
@@ -92,8 +90,8 @@ impl QuicCollector {
         self.stream && !self.ended.is_empty()
     }
 
-    fn is_selected(&self, route: &Route) -> bool {
-        self.select.as_ref().is_none_or(|select| select.matches_route(route))
+    fn is_selected(&self, number: u64, route: &Route) -> bool {
+        self.select.as_ref().is_none_or(|select| select.matches(FlowId::Quic(number), route))
     }
 
     fn observe(&mut self, datagram: &QuicDatagram, route: &Route) {
@@ -128,7 +126,7 @@ impl QuicCollector {
 
     fn end_one(&mut self, mut quic: Quic) {
         let route = Route { source: quic.client, destination: quic.server, tunnel: Tunnel::None };
-        if !self.is_selected(&route) {
+        if !self.is_selected(quic.number, &route) {
             return;
         }
         let flow = FlowId::Quic(quic.number);
@@ -145,13 +143,15 @@ impl QuicCollector {
         });
         let account = account.filter(|_| self.has_causes);
         for (flows, selector) in self.selected.iter_mut().zip(self.select.iter().flat_map(Selection::selectors)) {
-            *flows += u64::from(selector.matches_route(&route));
+            *flows += u64::from(selector.matches(flow, &route));
         }
         if let Some(account) = account.as_ref().filter(|_| !self.stream) {
             account.stalls.iter().for_each(|stall| self.stalls.push(0, &StallRow { flow, stall }));
             account.radio_states.iter().for_each(|state| self.radio_states.push(0, &RadioStateRow { flow, state }));
         }
-        self.ended.push((quic, account));
+        if self.is_reported {
+            self.ended.push((quic, account));
+        }
     }
 
     /// Adds the lines of JSON of the flows that are over, with [`Options::stream`], and forgets
@@ -176,9 +176,9 @@ impl QuicCollector {
         }
     }
 
-    /// Whether the capture has QUIC flows.
-    pub const fn has_begun(&self) -> bool {
-        self.has_begun
+    /// Number of QUIC flows of the capture.
+    pub const fn begun(&self) -> u64 {
+        self.begun
     }
 
     /// Ends the capture: all flows end.

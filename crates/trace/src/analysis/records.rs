@@ -78,6 +78,13 @@ pub enum FlowId {
 }
 
 impl FlowId {
+    /// Its number among those of its kind.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Connection(FlowNumber(number)) | Self::Quic(number) => number,
+        }
+    }
+
     fn write(self, fields: &mut impl Fields) {
         match self {
             Self::Connection(flow) => fields.connection(flow),
