@@ -1,5 +1,6 @@
 """What a reader of a trace sees first: groups of many connections, QUIC, rates, messages."""
 
+import gzip
 import struct
 from pathlib import Path
 from typing import Any
@@ -54,11 +55,52 @@ def test_a_capture_without_tcp_names_what_it_has(airpath_command: Command) -> No
 
 
 def test_the_end_of_a_cut_file_is_reported_once() -> None:
-    file = {"name": "cut.pcap", "ending": "it ends within a record", "ahead": None, "back": None, "dropped": 0}
+    file = {"name": "cut.pcap", "frames": 7, "ending": "it ends within a record", "dropped": 0}
+    file |= {"ahead": None, "back": None, "link_type": 1}
     lacks = {"options_cut": 0, "super_segments": 0, "unseen_bytes": 0}
     reading = {"files": [file], "interrupted": False, "shortcomings": lacks}
-    assert len(file_warnings(reading | {"skipped": {"cut_record": 1}})) == 1
+    assert file_warnings(reading | {"skipped": {"cut_record": 1}}) == [
+        "cut.pcap: it ends within a record; the 7 frames before are analysed, copy the file again for the rest"
+    ]
     assert "skipped: 1 corrupt record" in file_warnings(reading | {"skipped": {"corrupt_record": 1}})
+
+
+def test_a_capture_without_packets_is_named_and_the_others_are_analysed(
+    airpath_command: Command, tmp_path: Path
+) -> None:
+    whole = airpath.run(DOWNLOAD, out=tmp_path / "run", capture=True).captures()[0]
+    files = {"header": pcap(airpath_command.folder / "header.pcap", 1).read_bytes(), "empty": b""}
+    files["cut"] = files["header"] + struct.pack("<IIII", 1, 0, 60, 60) + bytes(20)
+    files["begun"] = files["header"][:20]
+    files["packed"] = gzip.compress(files["header"])[:12]
+    messages = {
+        "header": ("the capture has no packets", "check the interface and the filter", "it has no packets"),
+        "empty": ("the file is empty", "check the program that captured", "it is empty"),
+        "cut": ("it ends within a record, so no packet is complete", "copy it again", "it ends within a record"),
+        "begun": ("the file header is cut short", "copy the file again", "it ends within its header"),
+        "packed": ("the compressed file is cut short", "copy it again", "it ends within its header"),
+    }
+    for name, (message, next_step, note) in messages.items():
+        file = airpath_command.folder / f"{name}.pcap"
+        file.write_bytes(files[name])
+        alone = airpath_command("trace", file)
+        assert (alone.code, f"{file}: {message}" in alone.err, next_step in alone.err) == (2, True, True), alone.err
+        both = airpath_command("trace", *((file, whole) if name == "empty" else (whole, file)))
+        assert both.code == 0
+        assert f"{file}: {note}, so it adds nothing to the analysis" in both.err
+        assert "200 kB in" in both.out
+
+
+def test_a_cut_capture_has_all_frames_before_its_end(airpath_command: Command, tmp_path: Path) -> None:
+    whole = airpath.run(DOWNLOAD, out=tmp_path / "run", capture=True).captures()[0]
+    frames = airpath.trace(whole).reading["files"][0]["frames"]
+    file = airpath_command.folder / "cut.pcapng"
+    # The file ends with a block of statistics, or with the last frame.
+    for lost in (1, 2, 3, 4):
+        file.write_bytes(whole.read_bytes()[:-lost])
+        done = airpath_command("trace", file)
+        assert "it ends within a record; the " in done.err
+        assert airpath.trace(file).reading["files"][0]["frames"] in (frames, frames - 1)
 
 
 def test_the_rate_is_that_of_delivered_data_and_of_more_than_a_flight(tmp_path: Path) -> None:

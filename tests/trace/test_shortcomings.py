@@ -47,8 +47,8 @@ def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
 
 
 def test_drops_and_super_segments_are_reported() -> None:
-    reading = {"files": [{"name": "one.pcapng", "ending": None, "ahead": None, "back": None, "dropped": 12}]}
-    reading |= {"skipped": {}, "interrupted": False}
+    file = {"name": "one.pcapng", "frames": 9, "link_type": 1, "ending": None, "ahead": None, "back": None}
+    reading = {"files": [file | {"dropped": 12}], "skipped": {}, "interrupted": False}
     lacks = {"options_cut": 0, "super_segments": 3, "unseen_bytes": 2_896}
     dropped, unseen, longer = file_warnings(reading | {"shortcomings": lacks})
     assert dropped.startswith("one.pcapng: the capturing host dropped 12 packets")

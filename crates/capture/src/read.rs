@@ -177,9 +177,19 @@ pub enum OpenError {
         /// Minor version.
         minor: u32,
     },
+    /// It is compressed, and ends before the first bytes of the capture.
+    #[error("the compressed file is cut short; copy it again")]
+    CutCompressed,
     /// The first bytes could not be read.
     #[error(transparent)]
     Unreadable(#[from] io::Error),
+}
+
+impl OpenError {
+    /// Whether the file is only the beginning of a header.
+    pub const fn is_beginning(&self) -> bool {
+        matches!(self, Self::Empty | Self::CutShort { .. } | Self::CutCompressed)
+    }
 }
 
 /// How a capture ended.
@@ -205,6 +215,7 @@ impl<'a> Reader<'a> {
         let mut input = compressed::unpacked(Input::new(Box::new(source)));
         let Some(magic) = input.peek::<4>() else {
             return Err(match input.take_error() {
+                Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => OpenError::CutCompressed,
                 Some(error) => error.into(),
                 None if input.available().is_empty() => OpenError::Empty,
                 None => OpenError::CutShort { needed: 4, available: input.available().len() },

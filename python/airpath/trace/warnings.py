@@ -196,13 +196,8 @@ def _same_ends(trace: "TraceData") -> list[str]:
 def file_warnings(reading: Row) -> list[str]:
     """Return warnings about the files: damage, time stamps, skipped records, shortcomings."""
     texts = [reading["note"]] if reading.get("note") else []
-    texts += [
-        f"{file['name']}: {file['ending']}; the records before are analysed"
-        for file in reading["files"]
-        if file["ending"]
-    ]
     for file in reading["files"]:
-        texts += _time_warnings(file)
+        texts += [*_end_warnings(file), *_time_warnings(file)]
     skipped = [
         f"{number:,} {one if number == 1 else several}"
         for cause, (one, several) in _SKIPPED.items()
@@ -214,6 +209,17 @@ def file_warnings(reading: Row) -> list[str]:
     if reading["interrupted"]:
         texts.append("interrupted: the frames read until then are analysed")
     return texts
+
+
+def _end_warnings(file: Row) -> list[str]:
+    """Return a warning about a capture that is incomplete or without packets."""
+    frames, what = file["frames"], file["ending"]
+    if frames == 0 and file["link_type"] is None:
+        return [f"{file['name']}: {what or 'it has no packets'}, so it adds nothing to the analysis"]
+    if not what:
+        return []
+    before = "the frame before is" if frames == 1 else f"the {frames:,} frames before are"
+    return [f"{file['name']}: {what}; {before} analysed, copy the file again for the rest"]
 
 
 def _time_warnings(file: Row) -> list[str]:

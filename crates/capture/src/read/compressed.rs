@@ -30,7 +30,7 @@ impl Read for Gzip<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         const PORTION: usize = 16 << 10;
         let length = buffer.len().min(PORTION);
-        self.0.read(&mut buffer[..length])
+        self.0.read(&mut buffer[..length]).map_err(|error| cut_short(self.0.get_mut(), error))
     }
 }
 
@@ -44,6 +44,12 @@ struct Zstd<'a> {
 
 impl Read for Zstd<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.decode(buffer).map_err(|error| cut_short(&mut self.input, error))
+    }
+}
+
+impl Zstd<'_> {
+    fn decode(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if !self.within && !self.begin()? {
                 return Ok(0);
@@ -62,9 +68,7 @@ impl Read for Zstd<'_> {
             }
         }
     }
-}
 
-impl Zstd<'_> {
     /// Begins the next frame, if there is one.
     fn begin(&mut self) -> io::Result<bool> {
         loop {
@@ -93,4 +97,12 @@ impl Zstd<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// The error of a decoder: one that has used all its input needs more of it.
+fn cut_short(input: &mut Input<'_>, error: io::Error) -> io::Error {
+    if input.fill(1) || input.error().is_some() {
+        return error;
+    }
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the compressed data is cut short")
 }

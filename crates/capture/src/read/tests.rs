@@ -108,6 +108,22 @@ fn zstd_of_several_frames() {
     assert!(matches!(reader.ending(), Ending::Unreadable(_)));
 }
 
+#[test]
+fn a_compressed_file_that_is_cut_short_is_named_so() {
+    let packets: Vec<_> = (1..9000).map(|second| (second, second % 7, &b"abcdefghijklmnop"[..], 60 + second)).collect();
+    // Longer than a block of zstd.
+    let whole = pcap::file(&packets);
+    for packed in [gzip(&whole), zstd(&whole)] {
+        for length in [5, 12] {
+            assert_eq!(refused(&packed[..length]), "the compressed file is cut short; copy it again");
+        }
+        let mut reader = Reader::new(&packed[..packed.len() - 12]).expect("the beginning is there");
+        records(&mut reader);
+        let Ending::Unreadable(error) = reader.ending() else { panic!("it was cut") };
+        assert_eq!(error.to_string(), "the compressed data is cut short");
+    }
+}
+
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     writer.write_all(bytes).expect("a vector takes all");

@@ -10,7 +10,7 @@ use airpath_core::{Instant, Span};
 use super::TraceError;
 use crate::event_log::{CapturePoint, EventLog};
 use airpath_capture::decode::{Decoded, Decoder};
-use airpath_capture::read::{Ending, LinkType, Reader};
+use airpath_capture::read::{Ending, LinkType, OpenError, Reader};
 use airpath_capture::skipped::{Cause, Counts};
 
 /// The name of standard input as a file.
@@ -47,8 +47,19 @@ impl Reading {
             others.insert(0, format!("{} with UDP", self.datagrams));
         }
         let what = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
-        let next = if frames == 0 || self.files.iter().all(|file| file.times.is_none()) {
-            "the file has no complete frame: copy it again, or capture again"
+        if frames == 0
+            && let Some(file) = self.files.iter().find(|file| file.ending.is_some()).or(self.files.first())
+        {
+            return match &file.ending {
+                Some(ending) => format!("{}: {ending}, so no packet is complete; copy it again", file.name),
+                None => format!(
+                    "{}: the capture has no packets; check the interface and the filter of the program that captured",
+                    names.join(", ")
+                ),
+            };
+        }
+        let next = if self.files.iter().all(|file| file.times.is_none()) {
+            "no frame could be read: copy the file again, or capture again"
         } else if other_links {
             "capture at an interface with Ethernet or IP frames; docs/trace.md has the supported link types"
         } else {
@@ -163,7 +174,8 @@ pub fn logged(log: &EventLog, point: CapturePoint, mut take: impl FnMut(&Decoded
 /// frames. Frame numbers continue through all files.
 ///
 /// # Errors
-/// If a file cannot be opened or is no capture. Later damage is no error: [`Reading`] reports it.
+/// If a file cannot be opened or is no capture. Later damage is no error, nor are files without a
+/// whole header beside others, as a program begins them that captures: [`Reading`] reports both.
 pub fn captured(files: &[PathBuf], mut take: impl FnMut(&Decoded<'_>) -> bool) -> Result<Reading, TraceError> {
     let mut reading = Reading::default();
     let mut decoder = Decoder::default();
@@ -171,9 +183,17 @@ pub fn captured(files: &[PathBuf], mut take: impl FnMut(&Decoded<'_>) -> bool) -
     let mut goes_on = true;
     for file in files {
         let name = file.display().to_string();
-        let mut reader =
-            Reader::new(open(file)?).map_err(|error| TraceError::NotACapture { file: name.clone(), error })?;
         let mut of_file = FileReading::new(name);
+        let mut reader = match Reader::new(open(file)?) {
+            Ok(reader) => reader,
+            Err(error) if files.len() > 1 && error.is_beginning() => {
+                let is_empty = matches!(error, OpenError::Empty);
+                of_file.ending = Some(if is_empty { "it is empty" } else { "it ends within its header" }.into());
+                reading.files.push(of_file);
+                continue;
+            }
+            Err(error) => return Err(TraceError::NotACapture { file: of_file.name, error }),
+        };
         let mut last = None;
         while goes_on && let Some(record) = reader.next_record() {
             of_file.stamped(record.time, last.replace(record.time), base + record.frame);
