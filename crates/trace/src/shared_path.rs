@@ -78,6 +78,16 @@ pub enum Passage {
     Sent,
 }
 
+impl Passage {
+    /// The other direction.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Received => Self::Sent,
+            Self::Sent => Self::Received,
+        }
+    }
+}
+
 /// Whether a segment takes a share of the path: a bare SYN, FIN or RST takes almost nothing, but
 /// shows that the path carries packets.
 pub fn takes_share(flags: Flags, length: u32) -> bool {

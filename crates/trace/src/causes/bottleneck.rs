@@ -4,7 +4,7 @@
 use airpath_core::{Instant, Span};
 
 use super::arrivals::{Arrival, Arrivals, Wait, acknowledgement_queues, waits_behind_others};
-use super::link_load::{Load, LoadMeter};
+use super::link_load::{LinkEstimate, Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::timeline::{Label, Limit, Timeline, View, Waiting};
@@ -411,20 +411,52 @@ impl Bottleneck {
             }
         }
         let done = self.link.busy_until().unwrap_or(first).max(first);
-        let report = &mut |until, load| timeline.set_load(until, load, window_kind, View::Sender);
         if segments > 1 {
             let others = estimate.service.saturating_mul(segments - 1);
             let before = (left - others.min(left.since(first))).max(first);
             // The acknowledgement of the first of two that were not sent together may have been
             // delayed.
             let before = if segments == 2 { undelayed(before, done + estimate.service) } else { before };
-            self.link.carry(first, before, estimate, report);
+            self.carry(first, before, estimate, window_kind, timeline);
         }
-        self.link.carry(last, left, estimate, report);
+        self.carry(last, left, estimate, window_kind, timeline);
         if let Some(suspected) = &mut self.suspected {
             suspected.segments += segments;
             self.judge_gap(timeline);
         }
+    }
+
+    /// The link carried a packet from when it `entered`, or others before it.
+    fn carry(
+        &mut self,
+        entered: Instant,
+        left: Instant,
+        estimate: LinkEstimate,
+        window_kind: Limit,
+        timeline: &mut Timeline,
+    ) {
+        if let Some(since) = self.link.pause_until(entered, estimate)
+            && self.is_filled(self.link.wait(), entered.since(since), entered, left)
+        {
+            self.link.filled_by_others(entered);
+            if let Some((begin, end)) = self.link.others_until(entered) {
+                timeline.share(begin, end, View::Sender);
+            }
+        }
+        let report = &mut |until, load| timeline.set_load(until, load, window_kind, View::Sender);
+        self.link.carry(entered, left, estimate, report);
+    }
+
+    /// Whether the packets of all connections of the host filled the link for `time` or more, when
+    /// a packet of this connection `entered` it that left it at `left`. A link is hardly ever free
+    /// if the `wait` of its packets is that for another one or longer.
+    pub(super) fn is_filled(&self, wait: Span, time: Span, entered: Instant, left: Instant) -> bool {
+        let Some(neighbours) = self.neighbours.as_ref().filter(|_| !self.path.is_service_unknown()) else {
+            return false;
+        };
+        let estimate = self.path.link_estimate();
+        let at_capture = if self.at_receiver { left } else { earlier(entered, self.delay_to_link(estimate.base)) };
+        wait >= estimate.service && neighbours.fill(self.at_receiver, estimate, time, at_capture)
     }
 
     /// Decides whether the suspected gap was one, where the segments since show that. Segments that

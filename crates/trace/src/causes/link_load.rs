@@ -28,6 +28,8 @@ pub(super) enum Load {
     Free,
     /// The link is busy all the time.
     Full,
+    /// So it is with packets of other connections, while none of this one is in it.
+    FullOfOthers,
     /// The link is full, and packets wait for longer than a round trip of the empty path.
     Queueing,
 }
@@ -38,7 +40,7 @@ impl Load {
         match self {
             Self::Free => None,
             _ if shared => Some((Cause::Sharing, Confidence::Medium)),
-            Self::Full => Some((Cause::PathRate, Confidence::Medium)),
+            Self::Full | Self::FullOfOthers => Some((Cause::PathRate, Confidence::Medium)),
             Self::Queueing => Some((Cause::Queueing, Confidence::Medium)),
         }
     }
@@ -68,6 +70,12 @@ struct BusyPeriod {
     end: Instant,
     /// When the last packet of all connections leaves, as far as those are known.
     drained: Instant,
+    /// When the last known packet of other connections leaves.
+    others: Instant,
+    /// Until when others filled the link after the last packet.
+    filled: Instant,
+    /// The pauses that others filled, as far as they are not reported.
+    pauses: VecDeque<(Instant, Instant)>,
     /// When the last packet entered.
     entered: Instant,
     /// The integral of the waiting time up to `entered`, in square nanoseconds.
@@ -82,6 +90,8 @@ struct BusyPeriod {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoadMeter {
     busy: Option<BusyPeriod>,
+    /// How long packets waited in front of the link: an exponential mean.
+    wait: Span,
     /// The memory of the samples of the last busy period.
     spare: VecDeque<(Instant, f64)>,
 }
@@ -101,8 +111,12 @@ impl LoadMeter {
         estimate: LinkEstimate,
         report: &mut impl FnMut(Instant, Load),
     ) {
+        self.wait = self.wait - self.wait / 8 + left.since(entered).saturating_sub(estimate.service) / 8;
         match &mut self.busy {
-            Some(busy) if entered <= busy.end + estimate.window() / PAUSE => {
+            Some(busy) if busy.continues(entered, estimate) => {
+                if entered > busy.end + estimate.window() / PAUSE {
+                    busy.pauses.push_back((busy.end, entered));
+                }
                 busy.advance(entered, estimate, report);
                 busy.end = busy.end.max(left);
             }
@@ -115,6 +129,9 @@ impl LoadMeter {
                     begin: entered,
                     end: left,
                     drained: left,
+                    others: left,
+                    filled: left,
+                    pauses: VecDeque::new(),
                     entered,
                     waited: 0.0,
                     samples,
@@ -133,11 +150,35 @@ impl LoadMeter {
         estimate: LinkEstimate,
         report: &mut impl FnMut(Instant, Load),
     ) {
-        if let Some(busy) = &mut self.busy
-            && entered <= busy.end
-        {
+        let Some(busy) = &mut self.busy else { return };
+        busy.others = busy.others.max(left);
+        if entered <= busy.end {
             busy.advance(entered, estimate, report);
             busy.drained = busy.drained.max(left);
+        }
+    }
+
+    /// The begin of the pause that a packet ends which enters the link then; `None` without one.
+    pub(super) fn pause_until(&self, entered: Instant, estimate: LinkEstimate) -> Option<Instant> {
+        self.busy.as_ref().filter(|busy| !busy.continues(entered, estimate)).map(|busy| busy.end)
+    }
+
+    /// How long the last packets waited in front of the link.
+    pub(super) const fn wait(&self) -> Span {
+        self.wait
+    }
+
+    /// The time up to `entered` in which packets of other connections are in the link, and none of
+    /// this one is.
+    pub(super) fn others_until(&self, entered: Instant) -> Option<(Instant, Instant)> {
+        let times = self.busy.as_ref().map(|busy| (busy.end, busy.others.min(entered)));
+        times.filter(|(begin, end)| begin < end)
+    }
+
+    /// Other connections filled the link until then, since the last packet left it.
+    pub(super) fn filled_by_others(&mut self, until: Instant) {
+        if let Some(busy) = &mut self.busy {
+            busy.filled = until;
         }
     }
 
@@ -162,6 +203,11 @@ impl LoadMeter {
 impl BusyPeriod {
     fn lasts(&self, estimate: LinkEstimate) -> bool {
         self.end.since(self.begin) >= estimate.window()
+    }
+
+    /// Whether a packet that enters the link then belongs to this period.
+    fn continues(&self, entered: Instant, estimate: LinkEstimate) -> bool {
+        entered <= self.end.max(self.filled) + estimate.window() / PAUSE
     }
 
     /// Advances to the next packet: the waiting time falls.
@@ -225,7 +271,16 @@ impl BusyPeriod {
         let before = at - half.min(at.since(Instant::ZERO));
         let waiting = self.integral(at + half) - self.integral(before);
         let long = waiting > estimate.base.as_nanos() as f64 * window.as_nanos() as f64;
-        report(end, if long { Load::Queueing } else { Load::Full });
+        while self.pauses.front().is_some_and(|(_, until)| *until <= at) {
+            self.pauses.pop_front();
+        }
+        let is_pause = self.pauses.front().is_some_and(|(since, _)| *since <= at);
+        let load = match () {
+            () if is_pause => Load::FullOfOthers,
+            () if long => Load::Queueing,
+            () => Load::Full,
+        };
+        report(end, load);
         self.next += 1;
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use airpath_core::{Instant, Span};
 
+use super::link_load::LinkEstimate;
 use crate::shared_path::{HostLog, INTERVAL, Passage};
 
 /// Intervals with own packets that are stored: more than a second of acknowledgements without
@@ -38,7 +39,19 @@ pub(super) struct Neighbours {
     compared: u32,
     /// The last own packet that counts.
     last: Instant,
+    /// When the last window was over in which others passed.
+    shared: Option<Instant>,
 }
+
+/// Packets of all connections take this part of the time of a full link, at least.
+const FILLED: (u64, u64) = (9, 10);
+
+/// They count over this number of round trips: a queue that changes by less than half of one
+/// changes the result by about the tenth.
+const FILLED_FOR: u64 = 4;
+
+/// The same for the resolution of the intervals.
+const FILLED_INTERVALS: u64 = 10;
 
 /// A silence is compared with the time before it that is this multiple of it.
 const USUAL_WITHIN: u64 = 8;
@@ -70,6 +83,7 @@ impl Neighbours {
             in_interval: 0,
             compared: 0,
             last: Instant::ZERO,
+            shared: None,
         }
     }
 
@@ -126,6 +140,7 @@ impl Neighbours {
         if others == 0 || others * LEAST_SHARE < own {
             return None;
         }
+        self.shared = Some(now);
         // The others passed after the last own packet, or also before, where the time is too short.
         let length = now.since(since).as_nanos() as u128 * u128::from(others) / u128::from(others + own);
         let length = Span::from_nanos(length as u64);
@@ -142,6 +157,21 @@ impl Neighbours {
         let before = self.log.longest_silence_after_packet(self.passage, from, begin);
         before.is_some_and(|(silent, over)| over.since(silent) * 3 >= length * 2)
             && self.log.packets_with(self.passage, true, from, begin) >= USUAL_WITHIN / 2
+    }
+
+    /// Whether the packets with data of all connections took nearly all time of the link before
+    /// `end`, at the service time of a full one: those from the far end, or those to it. They
+    /// count over some round trips, and at least over `time`. Others have passed meanwhile.
+    pub(super) fn fill(&self, is_from_far: bool, estimate: LinkEstimate, time: Span, end: Instant) -> bool {
+        let passage = if is_from_far { self.passage } else { self.passage.other() };
+        let last = number(end.min(self.now));
+        let time = time.max(estimate.window().saturating_mul(FILLED_FOR));
+        let intervals = time.as_nanos().div_ceil(INTERVAL.as_nanos()).max(FILLED_INTERVALS).min(last);
+        let [from, to] = [last - intervals, last].map(|number| Instant::from_nanos(number * INTERVAL.as_nanos()));
+        self.shared.is_some_and(|shared| shared >= from) && {
+            let busy = estimate.service.saturating_mul(self.log.packets_with(passage, true, from, to));
+            busy.saturating_mul(FILLED.1) >= to.since(from).saturating_mul(FILLED.0)
+        }
     }
 
     /// What passed from `begin` to `end`, when nothing of this connection made progress.

@@ -425,14 +425,16 @@ impl QuicCauses {
         (usual * 3 + PROBED_WITHIN).saturating_mul(1 << probes.min(16))
     }
 
-    /// How long the packets of a full link that left it `now` waited in front of it; `None` where
-    /// round trips and rates show that it is not full.
-    fn queued(&self, now: Instant) -> Option<Span> {
+    /// How long a packet of a full link that left it at `left`, as a datagram shows `now`, waited
+    /// before; `None` where round trips and rates show that it is not full.
+    fn queued(&self, left: Instant, now: Instant) -> Option<Span> {
         let base = self.base();
         match self.spin.latest(now) {
             // Between two acknowledgements the queue does not end.
             Some(round_trip) if round_trip <= base + base / QUEUED => {
-                self.rate.has_path_rate().then_some(base / QUEUED)
+                let wait = round_trip.saturating_sub(base);
+                let is_full = self.rate.has_path_rate() || self.bottleneck.is_filled(wait, Span::ZERO, left, left);
+                is_full.then_some(base / QUEUED)
             }
             Some(round_trip) => Some(round_trip - base),
             None => Some(Span::ZERO),
@@ -442,7 +444,7 @@ impl QuicCauses {
     /// The link carried a packet until `left`, which entered no earlier than `entered`, as a
     /// datagram shows `now`.
     fn carry(&mut self, entered: Instant, left: Instant, now: Instant) {
-        let Some(queued) = self.queued(now) else {
+        let Some(queued) = self.queued(left, now) else {
             self.bottleneck.free_until(left, Limit::Sender, &mut self.timeline);
             return;
         };

@@ -277,7 +277,7 @@ impl ReceiverView {
             self.more = true;
             if let Some(busy) = self.link.busy_until() {
                 // The link carried what the capture lacks.
-                self.carry(busy, self.at_link(observation.time).max(busy), timeline);
+                self.carry(busy, self.at_link(observation.time).max(busy), observation.time, timeline);
             }
         }
         // What the receiver has, the capture may lack.
@@ -464,11 +464,22 @@ impl ReceiverView {
         let Some(entered) = self.entered else { return };
         let (entered, left) = (self.at_link(entered), self.at_link(now));
         self.waited = self.link.busy_until().is_some_and(|busy| entered < busy);
-        self.carry(entered, left, timeline);
+        self.carry(entered, left, now, timeline);
     }
 
-    fn carry(&mut self, entered: Instant, left: Instant, timeline: &mut Timeline) {
+    /// The link carried a packet that arrived `now`, or shows so by its acknowledgement.
+    fn carry(&mut self, entered: Instant, left: Instant, now: Instant, timeline: &mut Timeline) {
         let (estimate, window_kind) = (self.link_estimate(), self.window_kind());
+        if let Some(since) = self.link.pause_until(entered, estimate)
+            && let Some(neighbours) = &mut self.neighbours
+            && !self.path.is_service_unknown()
+            && self.link.wait() >= estimate.service
+        {
+            neighbours.set_now(now);
+            if neighbours.fill(true, estimate, entered.since(since), now) {
+                self.link.filled_by_others(entered);
+            }
+        }
         self.link.carry(entered, left, estimate, &mut |until, load| {
             timeline.set_load(until, load, window_kind, View::Receiver);
         });

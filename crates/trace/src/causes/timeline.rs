@@ -239,7 +239,8 @@ impl Timeline {
             let mut filled = view;
             let (cause, confidence) = match slice.label {
                 Label::Limited(_, round) if View::of(round) != view => {
-                    if view == View::Receiver && load != Load::Free && slice.reverse != load {
+                    let is_full = !matches!(load, Load::Free | Load::FullOfOthers);
+                    if view == View::Receiver && is_full && slice.reverse != load {
                         self.split_at(index, until);
                         self.pending[index].reverse = load;
                         index -= usize::from(self.joins_previous(index));
@@ -249,7 +250,7 @@ impl Timeline {
                 }
                 // Data of the other end delayed the acknowledgements.
                 Label::Known(cause, _) if view == View::Receiver && is_clocked(cause) => {
-                    let Some((cause, confidence)) = link else {
+                    let Some((cause, confidence)) = link.filter(|_| load != Load::FullOfOthers) else {
                         index += 1;
                         continue;
                     };
@@ -266,6 +267,8 @@ impl Timeline {
                 }
                 Label::Limited(limit, round) => {
                     let own = if limit == Limit::OwnWindowUndecided { window_kind } else { limit }.cause();
+                    // The queue of the link keeps the congestion window small, but no other limit.
+                    let link = link.filter(|_| load != Load::FullOfOthers || is_clocked(own.0));
                     let behind = slice.behind.filter(|behind| view == View::Sender && behind.delays(own.0));
                     let behind = behind.map(|_| (Cause::Sharing, Confidence::Medium));
                     let reverse =
@@ -338,7 +341,7 @@ impl Timeline {
             let label = match load {
                 Some(_) if slice.shared[View::Sender as usize] => Label::Known(Cause::Sharing, Confidence::Medium),
                 Some(Load::Queueing) => Label::Known(Cause::Queueing, Confidence::Medium),
-                Some(Load::Full | Load::Free) => Label::Known(Cause::PathRate, Confidence::Medium),
+                Some(Load::Full | Load::FullOfOthers | Load::Free) => Label::Known(Cause::PathRate, Confidence::Medium),
                 // The load is not known yet.
                 None => Label::Limited(limit, 0),
             };
