@@ -419,9 +419,12 @@ impl QuicCauses {
     }
 
     /// The time within which a sender with data in flight sends a probe, after `probes` before: the
-    /// timer backs off (RFC 9002 §6.2.1).
+    /// timer backs off (RFC 9002 §6.2.1). If it may have had no more data, the turn of the spin bit
+    /// that the present datagram ends may contain that pause.
     fn probed_within(&self, probes: u32) -> Span {
-        let usual = self.spin.last_sample().unwrap_or(UNKNOWN_ROUND_TRIP).max(self.base());
+        let has_more = self.ends[self.near as usize].more;
+        let usual = if has_more { self.spin.last_sample() } else { self.round_trip_before };
+        let usual = usual.unwrap_or(UNKNOWN_ROUND_TRIP).max(self.base());
         (usual * 3 + PROBED_WITHIN).saturating_mul(1 << probes.min(16))
     }
 

@@ -164,6 +164,36 @@ fn a_sender_without_probes_had_no_data_in_flight() {
     assert!(account.stalls.is_empty());
 }
 
+/// The acknowledgements of the last data were lost. The server acknowledges what the client sends
+/// instead, and that needs no answer: the next request, which turns the spin bit, comes 9 s later.
+#[test]
+fn a_turn_of_the_spin_bit_does_not_hide_the_pause_that_it_contains() {
+    let mut flow = Flow::at(End::Server);
+    flow.turn(End::Client);
+    flow.send(End::Client, 190, 200);
+    let mut begin = 200;
+    for _ in 0..4 {
+        flow.turn(End::Server);
+        for length in [1200, 1200, 1200, 700] {
+            flow.send(End::Server, begin, length);
+        }
+        begin += 100;
+        flow.turn(End::Client);
+        flow.send(End::Client, begin, 30);
+    }
+    flow.turn(End::Server);
+    flow.send(End::Server, begin, 700);
+    flow.turn(End::Client);
+    flow.send(End::Client, begin + 400, 60);
+    flow.turn(End::Server);
+    flow.send(End::Server, begin + 400, 120);
+    flow.turn(End::Client);
+    flow.send(End::Client, begin + 9400, 200);
+    let (account, _) = flow.account();
+    assert!(is_about(millis(&account, Cause::Application), 9_000), "{account}");
+    assert!(millis(&account, Cause::Radio) < 500, "{account}");
+}
+
 #[test]
 fn initials_without_an_answer_are_set_up() {
     let mut flow = Flow { causes: QuicCauses::new(), frame: 0, spin: [None; 2], pieces: Vec::new() };
