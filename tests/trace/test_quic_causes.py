@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -169,6 +170,33 @@ def test_a_silent_bearer_is_not_shared_after_a_migration() -> None:
     assert any("connection migration" in warning for warning in warnings_of(trace))
     # A capture does not show that an address may change.
     assert warnings_of(airpath.trace(capture("migration", "server"))) == []
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_flow_goes_on_from_another_port_of_its_client(end: str, tmp_path: Path) -> None:
+    """A NAT gives the client another port; the connection ID of the server remains."""
+    whole = airpath.trace(capture("full link", end))
+    port = int(whole.quic["client"].item().rsplit(":", 1)[1])
+    content, at, frame, is_moved = bytearray(capture("full link", end).read_bytes()), 0, 0, False
+    while at < len(content):
+        kind, length = struct.unpack_from("<II", content, at)
+        if kind == 6:  # An enhanced packet block: its data is behind 28 bytes.
+            frame += 1
+            ports = struct.unpack_from(">HH", content, at + 28 + 20)
+            # The server learns of it by a datagram of the client.
+            is_moved |= frame > 300 and ports[0] == port
+            if is_moved:
+                struct.pack_into(">HH", content, at + 28 + 20, *(each + (each == port) for each in ports))
+        at += length
+    (tmp_path / "moved.pcapng").write_bytes(content)
+    moved = airpath.trace(tmp_path / "moved.pcapng")
+    assert (whole.quic["address_changes"].item(), moved.quic["address_changes"].item()) == (0, 1)
+    assert moved.quic.drop("address_changes").equals(whole.quic.drop("address_changes"))
+    assert moved.causes.equals(whole.causes)
+    # The flow is selected by what it had at its begin.
+    assert airpath.trace(tmp_path / "moved.pcapng", flow=f":{port}").causes.equals(whole.causes)
+    with pytest.raises(airpath.TraceError, match="no flow matches"):
+        airpath.trace(tmp_path / "moved.pcapng", flow=f":{port + 1}")
 
 
 def test_the_radio_log_has_the_names_of_its_states() -> None:

@@ -42,6 +42,9 @@ pub struct Quic {
     pub established: Option<Mark>,
     /// Whether the server sent Retry or Version Negotiation.
     pub retried: bool,
+    /// How often the client had another address or port: with the same connection ID, as after a
+    /// change of its NAT.
+    pub address_changes: u64,
     /// Datagrams by client and server.
     pub datagrams: [u64; 2],
     /// Bytes of UDP payload by client and server.
@@ -83,10 +86,20 @@ const IDLE: Span = Span::from_secs(120);
 /// Datagrams between two searches for flows that are over.
 const SWEEP: u64 = 4096;
 
+/// A connection ID of at least this length identifies a connection to its server: IDs are random
+/// (RFC 9000 §5.1), and 64 bits of one are seldom those of another.
+const IDENTIFYING: usize = 8;
+
+/// The client and the server of a flow, as they were at its begin.
+type Ends = (Endpoint, Endpoint);
+
 /// The QUIC flows of a capture.
 #[derive(Debug, Default)]
 pub struct QuicFlows {
-    open: BTreeMap<(Endpoint, Endpoint), Flow>,
+    open: BTreeMap<Ends, Flow>,
+    /// The flows of clients with an address or port that they did not have at the begin.
+    moved: BTreeMap<Ends, Ends>,
+    ids: ServerIds,
     ended: Vec<Quic>,
     begun: u64,
     datagrams: u64,
@@ -98,6 +111,48 @@ struct Flow {
     spin: Observer,
     /// Lengths of the connection IDs in short headers of packets to client and server.
     id_lengths: [usize; 2],
+    /// The connection ID of the last packet with a short header to the server; whether it is new.
+    server_id: Box<[u8]>,
+    has_new_id: bool,
+}
+
+/// The connection IDs in packets to servers that identify a flow.
+#[derive(Debug, Default)]
+struct ServerIds {
+    flows: BTreeMap<Box<[u8]>, Ends>,
+    /// Their lengths, as bits.
+    lengths: u32,
+}
+
+impl ServerIds {
+    fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// Takes a datagram of a flow, and stores its connection ID.
+    fn take(
+        &mut self,
+        flow: &mut Flow,
+        ends: Ends,
+        from: End,
+        mark: Mark,
+        length: u32,
+        captured: &[u8],
+    ) -> QuicDatagram {
+        let datagram = flow.datagram(from, mark, length, captured);
+        if std::mem::take(&mut flow.has_new_id) && flow.server_id.len() >= IDENTIFYING {
+            self.lengths |= 1 << flow.server_id.len();
+            self.flows.insert(flow.server_id.clone(), ends);
+        }
+        datagram
+    }
+
+    /// The flow to a server whose connection ID a datagram has.
+    fn find(&self, server: Endpoint, captured: &[u8]) -> Option<Ends> {
+        let lengths = (IDENTIFYING..=header::LONGEST_ID).filter(|length| self.lengths & 1 << length != 0);
+        let found = lengths.filter_map(|length| self.flows.get(captured.get(1..=length)?));
+        found.copied().find(|(_, end)| *end == server)
+    }
 }
 
 impl QuicFlows {
@@ -115,17 +170,40 @@ impl QuicFlows {
         if self.datagrams.is_multiple_of(SWEEP) {
             self.sweep(mark.time);
         }
-        if let Some(flow) = self.open.get_mut(&(source, destination)) {
-            return Some(flow.datagram(End::Client, mark, length, captured));
+        for (ends, from) in [((source, destination), End::Client), ((destination, source), End::Server)] {
+            if let Some(flow) = self.open.get_mut(&ends) {
+                return Some(self.ids.take(flow, ends, from, mark, length, captured));
+            }
         }
-        if let Some(flow) = self.open.get_mut(&(destination, source)) {
-            return Some(flow.datagram(End::Server, mark, length, captured));
+        if let Some((ends, from)) = self.find_moved(source, destination, captured) {
+            let flow = self.open.get_mut(&ends)?;
+            return Some(self.ids.take(flow, ends, from, mark, length, captured));
         }
         let mut flow = Flow::begin(self.begun + 1, mark, source, destination, length, captured)?;
         self.begun += 1;
         let datagram = flow.datagram(End::Client, mark, length, captured);
         self.open.insert((source, destination), flow);
         Some(datagram)
+    }
+
+    /// The flow of a client that has another address or port than at its begin, and the end that
+    /// sent the datagram.
+    fn find_moved(&mut self, source: Endpoint, destination: Endpoint, captured: &[u8]) -> Option<(Ends, End)> {
+        // A long header begins another flow.
+        if self.ids.is_empty() || !captured.first().is_some_and(|first| header::is_short(*first)) {
+            return None;
+        }
+        let (to_server, to_client) = ((source, destination), (destination, source));
+        if let Some(ends) = self.moved.get(&to_client) {
+            return Some((*ends, End::Server));
+        }
+        if let Some(ends) = self.moved.get(&to_server) {
+            return Some((*ends, End::Client));
+        }
+        let ends = self.ids.find(destination, captured)?;
+        self.open.get_mut(&ends)?.quic.address_changes += 1;
+        self.moved.insert(to_server, ends);
+        Some((ends, End::Client))
     }
 
     /// Takes the flows that are over since the last call: nothing was captured of them for two
@@ -150,6 +228,9 @@ impl QuicFlows {
             }
             !over
         });
+        let open = &self.open;
+        self.ids.flows.retain(|_, ends| open.contains_key(ends));
+        self.moved.retain(|_, ends| open.contains_key(ends));
     }
 }
 
@@ -178,11 +259,13 @@ impl Flow {
             answered: None,
             established: None,
             retried: false,
+            address_changes: 0,
             datagrams: [0; 2],
             bytes: [0; 2],
             spin: Spin::default(),
         };
-        Some(Self { quic, spin: Observer::default(), id_lengths: [packet.source_id.len(), 0] })
+        let id_lengths = [packet.source_id.len(), 0];
+        Some(Self { quic, spin: Observer::default(), id_lengths, server_id: Box::default(), has_new_id: false })
     }
 
     fn datagram(&mut self, from: End, mark: Mark, length: u32, mut captured: &[u8]) -> QuicDatagram {
@@ -223,6 +306,9 @@ impl Flow {
             (Kind::Short, _) => {
                 if from == End::Client && self.quic.answered.is_some() {
                     self.quic.established.get_or_insert(mark);
+                    if *self.server_id != *packet.destination_id {
+                        (self.server_id, self.has_new_id) = (packet.destination_id.into(), true);
+                    }
                 }
                 self.spin.packet(from, mark.time, packet.spin);
             }

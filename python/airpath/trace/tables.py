@@ -136,6 +136,7 @@ TABLES: dict[str, dict[str, str]] = {
         "answered": TIME,
         "established": TIME,
         "retried": "Boolean",
+        "address_changes": "Int64",
         "client_datagrams": "Int64",
         "server_datagrams": "Int64",
         "client_bytes": "Int64",

@@ -78,8 +78,12 @@ impl QuicCollector {
         let mark = Mark { time: datagram.time, frame: datagram.frame };
         let seen = self.flows.datagram(mark, route.source, route.destination, datagram.length, datagram.payload);
         if let Some(seen) = seen {
+            let is_new = seen.flow > self.begun;
             self.begun = self.begun.max(seen.flow);
-            if self.is_reported && self.is_selected(seen.flow, route) {
+            // The client may have another address later.
+            let is_selected =
+                if is_new { self.is_selected(seen.flow, route) } else { self.open.contains_key(&seen.flow) };
+            if self.is_reported && is_selected {
                 self.observe(&seen, route);
             }
         }

@@ -135,6 +135,7 @@ impl Record for QuicRow<'_> {
         time(fields, "answered", when(quic.answered));
         time(fields, "established", when(quic.established));
         fields.flag("retried", Some(quic.retried));
+        number(fields, "address_changes", quic.address_changes);
         let [from_client, from_server] = quic.datagrams;
         number(fields, "client_datagrams", from_client);
         number(fields, "server_datagrams", from_server);

@@ -42,6 +42,14 @@ pub(super) enum FixedBit {
     Greased,
 }
 
+/// The longest connection ID (RFC 9000 §17.2).
+pub(super) const LONGEST_ID: usize = 20;
+
+/// Whether the first byte is that of a short header, apart from a greased fixed bit.
+pub(super) const fn is_short(first: u8) -> bool {
+    first & LONG == 0
+}
+
 /// Reads the packet that `bytes` begin with; the ids of short headers have `id_length` bytes.
 /// `None` for what is not QUIC.
 pub(super) fn parse(bytes: &[u8], id_length: usize, fixed: FixedBit) -> Option<Packet<'_>> {
@@ -85,12 +93,12 @@ fn kind(first: u8, version: u32) -> Option<Kind> {
     }
 }
 
-/// A connection id with its length before it: at most 20 bytes (RFC 9000 §17.2).
+/// A connection id with its length before it.
 fn id<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let length = usize::from(*bytes.get(*at)?);
     let id = bytes.get(*at + 1..*at + 1 + length)?;
     *at += 1 + length;
-    (length <= 20).then_some(id)
+    (length <= LONGEST_ID).then_some(id)
 }
 
 /// A number of variable length (RFC 9000 §16).

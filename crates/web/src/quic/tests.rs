@@ -86,6 +86,45 @@ fn a_bit_that_turns_over_within_a_flight_is_random() {
     assert_eq!(wire.flows.finish()[0].spin, Spin::Random);
 }
 
+/// A handshake with IDs of eight bytes, and a datagram with a short header from another port of the
+/// client.
+fn moved(id: &[u8], to: Endpoint) -> (QuicFlows, Option<QuicDatagram>) {
+    let mut wire = Wire { flows: QuicFlows::default(), frame: 0 };
+    wire.send(End::Client, 0, &long(0, b"original", b"clientid", 1200));
+    wire.send(End::Server, 100, &long(0, b"clientid", b"serverid", 1000));
+    wire.send(End::Client, 110, &short(b"serverid", false));
+    wire.send(End::Server, 120, &short(b"clientid", false));
+    let bytes = short(id, false);
+    let datagram = wire.flows.datagram(mark(5, 500), endpoint(1, 50_000), to, bytes.len() as u32, &bytes);
+    (wire.flows, datagram)
+}
+
+#[test]
+fn a_client_with_another_port_keeps_its_flow_by_the_connection_id() {
+    let (mut flows, datagram) = moved(b"serverid", endpoint(2, 443));
+    assert_eq!(datagram.map(|datagram| (datagram.flow, datagram.from)), Some((1, End::Client)));
+    // The server answers with another ID of the client.
+    let bytes = short(b"newclien", true);
+    let answer = flows.datagram(mark(6, 520), endpoint(2, 443), endpoint(1, 50_000), 39, &bytes);
+    assert_eq!(answer.map(|datagram| (datagram.flow, datagram.from)), Some((1, End::Server)));
+    // Another connection may have the port afterwards.
+    let begin = long(0, b"originax", b"clientix", 1200);
+    let other = flows.datagram(mark(7, 600), endpoint(1, 50_000), endpoint(2, 443), 1300, &begin);
+    assert_eq!(other.map(|datagram| datagram.flow), Some(2));
+    let [quic, _] = flows.finish().try_into().expect("two flows");
+    assert_eq!((quic.client, quic.address_changes, quic.datagrams), (endpoint(1, 40_000), 1, [3, 3]));
+}
+
+#[test]
+fn a_flow_with_another_connection_id_or_server_is_not_joined() {
+    assert_eq!(moved(b"serveri2", endpoint(2, 443)).1, None);
+    assert_eq!(moved(b"serverid", endpoint(3, 443)).1, None);
+    // An ID of three bytes does not identify a connection.
+    let mut wire = handshake();
+    let bytes = short(b"sss", false);
+    assert_eq!(wire.flows.datagram(mark(9, 500), endpoint(1, 50_000), endpoint(2, 443), 34, &bytes), None);
+}
+
 #[test]
 fn other_datagrams_are_skipped() {
     let mut wire = Wire { flows: QuicFlows::default(), frame: 0 };
