@@ -221,7 +221,9 @@ fn usual_name(at: &str, key: &str, known: &[&str]) -> Option<String> {
         })
         .or_else(|| {
             let table = |path: &str| path.rsplit_once('.').map_or(String::new(), |(table, _)| table.to_owned());
-            let is_elsewhere = |path: &&str| TABLES.contains(&first(at)) && table(path) != at;
+            // A flow is one of a list: `flow.0`.
+            let own: Vec<&str> = at.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
+            let is_elsewhere = |path: &&str| TABLES.contains(&first(at)) && table(path) != own.join(".");
             paths().find(is_elsewhere).map(str::to_owned)
         })
 }

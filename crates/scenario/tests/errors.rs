@@ -434,6 +434,8 @@ fn a_name_of_another_tool_gives_the_key_and_its_table() {
     ] {
         suggests(key, path);
     }
+    let ping = error("kind = \"download\"", "kind = \"ping\"");
+    assert!(ping.contains("flow.0.bytes: unknown key; known here: "), "{ping}");
     let change = error("[[flow]]", "[[change]]\nat = \"1 s\"\nlatency = \"3 s\"\n[[flow]]");
     assert!(change.contains("change.0.latency: unknown key; did you mean `delay`?"), "{change}");
     for (index, (name, path)) in NAMES_ELSEWHERE.iter().enumerate() {
