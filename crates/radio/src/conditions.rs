@@ -40,6 +40,7 @@ pub use config::{CellChange, Config, Network, Variation};
 pub use error::ConfigError;
 pub use movement::{Movement, Path};
 pub use profile::Profile;
+pub(crate) use profile::by_profile;
 pub use recorded::{Series, SeriesError};
 pub use site::{Cells, Interferers};
 pub use table::Table;

@@ -646,6 +646,60 @@ fn the_mode_of_the_rlc_can_be_changed_over_a_preset() {
 }
 
 #[test]
+fn a_key_of_the_rlc_is_named_with_its_line() {
+    let cases = [
+        ("lte-20mhz", "rlc.max_retx = \"x\"", "max_retx: invalid type: string \"x\", expected a whole number"),
+        ("lte-20mhz", "rlc.max_retx = 1000", "max_retx: invalid value: integer `1000`, expected a whole number"),
+        ("lte-cat-m1", "rlc.t_reordering = 5", "t_reordering: "),
+        ("nr-n78-100mhz-sa", "rlc.sequence_bits = \"x\"", "sequence_bits: invalid type: string \"x\""),
+        ("nr-n78-100mhz-sa", "rlc.poll_byte = true", "poll_byte: "),
+        ("nr-n78-100mhz-nsa", "master.rlc.max_retx = \"x\"", "max_retx: invalid type: string \"x\""),
+        ("lte-20mhz", "rlc.mode = \"transparent\"", "mode: `transparent` is not known"),
+        ("lte-20mhz", "rlc.max_retries = 4", "max_retries: unknown key; did you mean `max_retx`?"),
+        ("lte-20mhz", "rlc = { mode = \"unacknowledged\", poll_pdu = 4 }", "poll_pdu: unknown key"),
+    ];
+    for (preset, keys, expected) in cases {
+        let error = error_over(preset, keys);
+        let (at, message) = error.split_once("rlc.").unwrap_or_default();
+        assert!(at.starts_with("s.toml:4: bearer.") && message.starts_with(expected), "{keys}: {error}");
+    }
+    let text = GOOD.replace("preset = \"umts-dch-384\"", "preset = \"lte-20mhz\"\nrlc = 4");
+    let error = read(&text).expect_err("no table").to_string();
+    assert!(error.starts_with("s.toml:10: bearer.rlc: invalid type: integer `4`, expected a table"), "{error}");
+    assert!(error.contains("mode, t_poll_retransmit"), "{error}");
+}
+
+/// Each key of the presets of these models, with a value that has the type of none.
+#[test]
+fn each_key_of_a_wrong_type_is_named_with_its_line() {
+    let presets =
+        ["lte-10mhz-volte", "lte-cat-m1-psm", "nr-n41-100mhz", "nr-n78-100mhz-nsa", "nb-iot-psm", "hspa-plus-42"];
+    for preset in presets {
+        let file = format!("{}/../../presets/{preset}.toml", env!("CARGO_MANIFEST_DIR"));
+        let table: toml::Table = std::fs::read_to_string(file).expect("a preset").parse().expect("TOML");
+        let mut keys = Vec::new();
+        leaves(&table["bearer"], String::new(), &mut keys);
+        assert!(keys.len() > 30, "{preset}");
+        for key in keys.iter().filter(|key| !["model", "preset"].contains(&key.rsplit('.').next().unwrap_or_default()))
+        {
+            let error = error_over(preset, &format!("{key} = [[{{ a = 1 }}]]"));
+            assert!(error.starts_with(&format!("s.toml:4: bearer.{key}")), "{preset}: {error}");
+        }
+    }
+}
+
+/// The dotted keys of a table that are no tables.
+fn leaves(value: &toml::Value, path: String, keys: &mut Vec<String>) {
+    match value {
+        toml::Value::Table(table) => {
+            let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            table.iter().for_each(|(key, value)| leaves(value, join(key), keys));
+        }
+        _ => keys.push(path),
+    }
+}
+
+#[test]
 fn a_key_of_another_cell_is_not_a_key_of_the_fixed_network() {
     let error = error_over("lte-cat-m1", "cell.bandwidth = \"20 MHz\"");
     let expected = "s.toml:4: bearer.cell.bandwidth: unknown key; known here: control_symbols, control_blocks";

@@ -1,7 +1,10 @@
 //! Propagation conditions by name.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::IntoDeserializer;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How signal and interferer fade while a block is sent: the propagation conditions of TS 45.005
 /// annex C at 900 MHz.
@@ -17,6 +20,18 @@ pub enum Profile {
     Tu3Hopping,
     /// Typical urban at 50 km/h without frequency hopping: someone who drives.
     Tu50,
+}
+
+/// Reads a table by profile. Errors in the value of a key that is read into an enumeration would
+/// not have the key.
+pub(crate) fn by_profile<'de, D, V>(deserializer: D) -> Result<BTreeMap<Profile, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: Deserialize<'de>,
+{
+    let by_name = BTreeMap::<String, V>::deserialize(deserializer)?;
+    let read = |(name, value): (String, V)| Ok((Profile::deserialize(name.into_deserializer())?, value));
+    by_name.into_iter().map(read).collect()
 }
 
 impl Profile {

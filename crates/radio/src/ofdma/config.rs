@@ -266,6 +266,28 @@ pub(crate) const fn one_carrier() -> u8 {
     1
 }
 
+/// The mode of the RLC.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RlcMode {
+    Acknowledged,
+    Unacknowledged,
+}
+
+/// The value of a key that a mode needs.
+pub(crate) fn required<T, E: serde::de::Error>(value: Option<T>, key: &'static str) -> Result<T, E> {
+    value.ok_or_else(|| E::missing_field(key))
+}
+
+/// Refuses keys that are not `known` in a mode: the first of `foreign` that was given.
+pub(crate) fn refuse_foreign<E: serde::de::Error>(
+    foreign: &[(bool, &str)],
+    known: &'static [&'static str],
+) -> Result<(), E> {
+    let given = foreign.iter().find(|(is_given, _)| *is_given);
+    given.map_or(Ok(()), |(_, key)| Err(E::unknown_field(key, known)))
+}
+
 /// Documents the key that selects the mode: it is no field.
 pub(crate) fn describe_mode(schema: &mut schemars::Schema) {
     let forms = schema.get_mut("oneOf").and_then(|forms| forms.as_array_mut());

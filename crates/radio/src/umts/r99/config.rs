@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::arq::rlc_am::Rlc;
 use crate::common::header_compression::HeaderCompression;
 use crate::conditions;
-use crate::conditions::Profile;
+use crate::conditions::{Profile, by_profile};
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
 use crate::umts::ConfigError;
 
@@ -61,7 +61,7 @@ pub struct RadioLink {
     pub ci_per_decade: Decibel,
     /// What fast fading costs, by the `fading` of the conditions. Where it is not in here, it costs
     /// nothing.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "by_profile", skip_serializing_if = "BTreeMap::is_empty")]
     pub fading: BTreeMap<Profile, Fading>,
     /// By how much the mobile's highest power, over the noise and interference of the base station,
     /// is below the power of the cell over the mobile's noise. With it, C/I of this direction

@@ -12,7 +12,7 @@ use super::grants::Scheduling;
 use super::ladder::{Ladder, Range};
 use crate::common::arq::rlc_am::Rlc;
 use crate::common::link_adaptation::Combining;
-use crate::conditions::Profile;
+use crate::conditions::{Profile, by_profile};
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, range, within_an_hour};
 use crate::umts::ConfigError;
 
@@ -41,7 +41,7 @@ pub struct EDch {
     pub eb_n0: Decibel,
     /// By how much more of it is needed at the limit of power, by the `fading` of the conditions.
     /// Where it is not in here, nothing.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "by_profile", skip_serializing_if = "BTreeMap::is_empty")]
     pub fading: BTreeMap<Profile, Decibel>,
     /// By how much the mobile's highest power, over the noise and interference of the base station,
     /// is below the power of the cell over the mobile's noise. With it, C/I of this direction
