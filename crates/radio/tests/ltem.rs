@@ -142,6 +142,33 @@ fn worse_coverage_takes_longer_and_gets_through() {
     assert!(poor < 30_000.0, "{poor}");
 }
 
+#[test]
+fn two_mobiles_with_half_duplex_use_the_times_of_each_other() {
+    let direction = Direction::Down;
+    let rate = |seed| {
+        let packets: Vec<_> = (0..500).map(|n| (Instant::ZERO, direction, n % 2, 500)).collect();
+        let bearer = LteM::new(&plain(""), 2, Seed::new(seed), "cell").expect("sound parameters");
+        let outcome = run_bearer(bearer, &packets, &[], Span::from_secs(60));
+        assert_eq!(outcome.departures.len(), packets.len());
+        // From when both have blocks until one has all of its packets.
+        let first = |user| {
+            let blocks = outcome.blocks(direction).find(|(_, event)| event.user.index() == user);
+            blocks.expect("a block").0
+        };
+        let last = |user| {
+            let own = outcome.departures.iter().filter(|(_, out)| out.packet.user.index() == user);
+            own.map(|(_, out)| out.due).max().expect("packets")
+        };
+        let (from, to) = (first(0).max(first(1)), last(0).min(last(1)));
+        let both = outcome.blocks(direction).filter(|(at, _)| (from..to).contains(at));
+        let bits: f64 = both.map(|(_, event)| f64::from(event.bytes) * 8.0).sum();
+        bits / 2.0 / to.since(from).as_secs_f64()
+    };
+    // The peak rate of one is 300 kbit/s. Reports of the RLC and requests take a part of it.
+    let rates: Vec<f64> = (1..9).map(rate).collect();
+    assert!(rates.iter().all(|rate| *rate > 240e3), "{rates:.0?}");
+}
+
 /// A connection that began in mode B keeps QPSK, the repetitions of PUCCH and an eighth of those of
 /// MPDCCH.
 #[test]

@@ -229,6 +229,19 @@ impl Plan {
         }
     }
 
+    /// Whether a block for this number of `bytes` would be no larger in all resource blocks.
+    pub fn is_whole(
+        &self,
+        direction: Direction,
+        at: Instant,
+        estimate: Estimate,
+        bytes: u64,
+        format: &TransportFormat,
+    ) -> bool {
+        let whole = self.allocate(direction, at, estimate, bytes, self.grid(direction).total);
+        whole.is_none_or(|whole| whole.bits <= format.bits)
+    }
+
     /// What power, and in a narrowband repetitions, add to the SINR of a block, in decibels.
     #[inline]
     pub fn gain(&self, direction: Direction, sinr: f64, format: &TransportFormat, connection: u8) -> f64 {

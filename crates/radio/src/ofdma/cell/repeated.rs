@@ -1,5 +1,9 @@
 //! Who gets what of a narrowband whose transfers are repeated: a transfer is planned as a whole in
 //! the slot in which its control channel begins.
+//!
+//! In the downlink, the first mobile of a slot has what is left. A further one gets no block that
+//! is smaller for want of resource blocks: it would cost the same control channel, and mobiles with
+//! half duplex that get blocks in the same slots then wait for their feedback at the same time.
 
 use airpath_core::{Context, Direction, Instant};
 
@@ -57,6 +61,7 @@ impl Cell {
             user.downlink_slots(number, user.transfer_mode(Direction::Down), plan).is_some()
         };
         candidates.retain(fits);
+        let mut is_first = true;
         while !candidates.is_empty() {
             let index = candidates.swap_remove(schedulers[0].choose(candidates)).user as usize;
             let user = &mut users[index];
@@ -65,7 +70,10 @@ impl Cell {
             let process = user.idle_process(now, 0).expect("a candidate has one");
             let at = plan.start(slots.data.start);
             let wanted = user.waiting_down(now) + MARGIN;
-            if let Some(format) = plan.allocate(Direction::Down, at, estimate, wanted, left) {
+            let format = plan.allocate(Direction::Down, at, estimate, wanted, left);
+            let fits = |format: &_| is_first || plan.is_whole(Direction::Down, at, estimate, wanted, format);
+            if let Some(format) = format.filter(fits) {
+                is_first = false;
                 user.waiting_since[0] = number + 1;
                 user.send_new(now, process, format, plan, cx);
                 user.take_down(&slots, format.blocks, plan);
