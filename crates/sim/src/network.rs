@@ -178,14 +178,24 @@ impl<'a> Network<'a> {
         }
         let packet = Packet { id, size, flow, user, ecn, slot };
         let direction = side.sends();
+        if self.headers.is_some() || self.captures.is_some() {
+            self.record(now, side, packet);
+        }
+        let hop = self.path.enter(now, direction, packet, &mut self.buffer);
+        self.rearm(hop);
+    }
+
+    /// Records a packet that `side` sends. By value: the compiler need not keep the packet of the
+    /// caller in memory.
+    #[cold]
+    fn record(&mut self, now: Instant, side: Side, packet: Packet) {
+        let direction = side.sends();
         if let Some(headers) = &mut self.headers {
-            headers.add(now, size, |out| _ = self.buffer.headers(direction, &packet, out));
+            headers.add(now, packet.size, |out| _ = self.buffer.headers(direction, &packet, out));
         }
         if self.captures.is_some() {
             self.capture(now, side, direction, &packet);
         }
-        let hop = self.path.enter(now, direction, packet, &mut self.buffer);
-        self.rearm(hop);
     }
 
     /// Forwards all packets that have left `hop` by `now`. `arrived` is called for each that has

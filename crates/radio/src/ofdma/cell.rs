@@ -98,7 +98,16 @@ impl Cell {
     }
 
     /// Works off all that happens up to `now`.
+    #[inline]
     pub fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
+        // Most packets come or leave together with others, so that nothing has happened since.
+        let is_due = |first: Option<(usize, Instant)>| first.is_some_and(|(_, at)| at <= now);
+        if is_due(self.events.first()) || is_due(self.turns.first()) {
+            self.work_off(now, cx);
+        }
+    }
+
+    fn work_off(&mut self, now: Instant, cx: &mut Context<'_>) {
         loop {
             let event = self.events.first().filter(|(_, at)| *at <= now);
             let turn = self.turns.first().map(|(_, at)| at).filter(|at| *at <= now);
