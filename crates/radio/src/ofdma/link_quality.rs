@@ -118,8 +118,8 @@ impl LinkQuality {
         }
     }
 
-    /// Feedback to a first transmission in this number of resource blocks is on its way to the base
-    /// station, which has it at `heard`.
+    /// Feedback to a first transmission in this number of resource blocks is sent. The base station
+    /// can use it at `heard`.
     #[inline]
     pub fn send_feedback(&mut self, direction: Direction, heard: Instant, blocks: u32, is_positive: bool) {
         self.feedback[direction as usize].push_back((heard, Feedback { blocks, is_positive }));
