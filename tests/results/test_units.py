@@ -78,6 +78,7 @@ COUNTS = {
     "acknowledgement_pairs",
     "acknowledgements",
     "acknowledgements_after_loss",
+    "address_changes",
     "ambiguous_acknowledgements",
     "bad_checksum",
     "bunched_acknowledgements",

@@ -67,7 +67,7 @@ def test_planned_handovers_are_counted(preset: str):
 
 
 BAD = [{"at": "5 s", "bler": 1.0}, {"at": "80 s", "bler": 0.0}]
-FADED = [{"at": "5 s", "ci": "-30 dB"}, {"at": "80 s", "ci": "10 dB"}]
+FADED = [{"at": "5 s", "ci": "-30 dB"}, {"at": "150 s", "ci": "10 dB"}]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ FADED = [{"at": "5 s", "ci": "-30 dB"}, {"at": "80 s", "ci": "10 dB"}]
     ],
 )
 def test_link_failures_are_those_of_the_log(preset: str, changes: list[Any], aspect: str, state: str):
-    result = run(scenario(preset, "120 s") | {"flow": [DOWNLOAD | {"kind": "upload"}], "change": changes})
+    result = run(scenario(preset, "200 s") | {"flow": [DOWNLOAD | {"kind": "upload"}], "change": changes})
     [mobile] = result.mobiles.to_dicts()
     assert mobile["link_failures"] == entries(result, aspect).count(state) > 0
 
