@@ -140,8 +140,12 @@ impl Code {
             match kind {
                 StatementKind::Print => {}
                 StatementKind::Assign { name, value } => {
-                    let value = evaluate(value, variables)?.number().unwrap_or(0.0);
-                    variables.insert(name.clone(), value);
+                    let value = evaluate(value, variables)?;
+                    let Some(number) = value.number() else {
+                        let problem = format!("a variable with `{value}`, which is not a number");
+                        return Err(CodeError::Unknown(*line, problem));
+                    };
+                    variables.insert(name.clone(), number);
                 }
                 StatementKind::Assert { condition, text, message } => {
                     if evaluate(condition, variables)?.is_true() {
@@ -313,6 +317,7 @@ mod tests {
             "x = 5; x += 5\nassert x == tcpi_snd_cwnd == max(3, x)",
             "assert 7 // 2 + 7 % 4 * 2 == 9 or 0; \\\n assert -1 < 0x10 - 1.5",
             "print(tcpi_snd_cwnd, 'a'); assert 1 << 4 | 1 == 17",
+            "x = 0 or 7; y = x and 3; assert x == 7 and y == 3 and (0 and 5) == 0",
         ] {
             assert_eq!(run(text), Ok(()), "{text}");
         }

@@ -31,7 +31,35 @@ pub fn parse(text: &str) -> Result<Script<'_>, SyntaxError> {
         }
         events.push(parser.event()?);
     }
+    check_order(&events)?;
     Ok(Script { options, start, events })
+}
+
+/// Whether the first event is at 0, and no absolute time is before the absolute time of the event
+/// before it, as packetdrill demands (`get_next_event`).
+fn check_order(events: &[Event<'_>]) -> Result<(), SyntaxError> {
+    let absolute = |time: Time| match time {
+        Time::Absolute(begin) | Time::AbsoluteRange(begin, _) => Some(begin),
+        _ => None,
+    };
+    if let Some(first) = events.first()
+        && let Time::Absolute(begin)
+        | Time::Relative(begin)
+        | Time::AbsoluteRange(begin, _)
+        | Time::RelativeRange(begin, _) = first.time
+        && !begin.is_zero()
+    {
+        return Err(SyntaxError::new(first.at, "the first event is at time 0"));
+    }
+    for pair in events.windows(2) {
+        if let (Some(before), Some(begin)) = (absolute(pair[0].time), absolute(pair[1].time))
+            && begin < before
+        {
+            let (begin, before) = (begin.as_secs_f64(), before.as_secs_f64());
+            return Err(SyntaxError::new(pair[1].at, format!("{begin} s is before the last event, {before} s")));
+        }
+    }
+    Ok(())
 }
 
 /// The system calls of packetdrill, with those that are not applicable here.

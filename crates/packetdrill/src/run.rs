@@ -44,6 +44,8 @@ pub struct Runner<'a> {
     pub now: Instant,
     pub sockets: BTreeMap<i64, Socket>,
     pub connection: Option<Connection>,
+    /// Whether this end opened the connection.
+    connects: bool,
     /// Whether the connection was opened by a listening socket, and no call has accepted it.
     pub unaccepted: bool,
     /// Segments sent and not yet compared, with their times.
@@ -64,6 +66,7 @@ impl<'a> Runner<'a> {
             now: START,
             sockets: BTreeMap::new(),
             connection: None,
+            connects: false,
             unaccepted: false,
             sent: VecDeque::new(),
             pending: None,
@@ -179,6 +182,7 @@ impl<'a> Runner<'a> {
         {
             let config = self.configured(listener, self.settings.listening())?;
             self.connection = Some(Connection::listen(config, Self::identity()));
+            self.connects = false;
             self.unaccepted = true;
             self.timestamps = segments::TimestampMap::default();
         }
@@ -194,12 +198,15 @@ impl<'a> Runner<'a> {
     /// together, since this end point has no segmentation offload.
     fn departure(&mut self, packet: &Packet, range: Option<(Instant, Instant)>) -> Result<(), Stop> {
         let (mut length, mut first) = (0, true);
+        let tolerance = range.map_or(Span::ZERO, |(begin, _)| self.settings.tolerance(begin.since(self.now)));
+        let limit = range.map_or(self.now + PATIENCE, |(_, end)| end + tolerance);
         while first || length < packet.length {
-            let (at, segment) = self.next_sent(packet, range, length)?;
+            let (at, segment) = self.next_sent(packet, limit, length)?;
             let last = length + segment.length >= packet.length;
             let expected = segments::Expected { packet, passed: length, last, tick: self.settings.timestamp_tick };
-            let tolerance = self.settings.tolerance;
-            if let Err(what) = self.timestamps.compare(&expected, &segment, tolerance) {
+            // The clock of timestamps counts from the start of the script.
+            let since_start = self.settings.tolerance(at.since(START));
+            if let Err(what) = self.timestamps.compare(&expected, &segment, since_start) {
                 return Err(self.failed(what));
             }
             if let Some((begin, end)) = range
@@ -219,14 +226,8 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The next segment that is sent. Waits for it as long as `range` permits.
-    fn next_sent(
-        &mut self,
-        packet: &Packet,
-        range: Option<(Instant, Instant)>,
-        passed: u32,
-    ) -> Result<(Instant, Segment), Stop> {
-        let limit = range.map_or(self.now + PATIENCE, |(_, end)| end + self.settings.tolerance);
+    /// The next segment that is sent. Waits for it until `limit`.
+    fn next_sent(&mut self, packet: &Packet, limit: Instant, passed: u32) -> Result<(Instant, Segment), Stop> {
         loop {
             if let Some(sent) = self.sent.pop_front() {
                 return Ok(sent);
@@ -243,8 +244,9 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// A command within the script, which may change settings of the connection.
+    /// A command within the script, which may change settings, also of the connection.
     fn command(&mut self, command: &str) {
+        self.settings.command(command);
         let Some(connection) = &mut self.connection else { return };
         let mut config = (**connection.config()).clone();
         for line in command.lines() {
@@ -257,7 +259,7 @@ impl<'a> Runner<'a> {
         let Some(connection) = &self.connection else {
             return Err(self.failed("code before there is a connection"));
         };
-        let result = code.run(&mut self.variables, &|name| values::lookup(connection, name));
+        let result = code.run(&mut self.variables, &|name| values::lookup(connection, self.connects, name));
         result.map_err(|error| match error {
             CodeError::Failed(line, what) => Stop::Failed(Finding::new(line, what)),
             CodeError::Unknown(line, what) => Stop::NotApplicable(Finding::new(line, what)),

@@ -16,13 +16,37 @@ pub struct Settings {
     config: Config,
     /// `tcp_ecn`: from 3 on, accurate ECN is accepted; 3 also offers it, 4 offers ECN of RFC 3168.
     ecn: u8,
-    /// Permitted difference of times.
-    pub tolerance: Span,
+    tolerance: Tolerance,
     /// Length of a tick of timestamps, if they are checked.
     pub timestamp_tick: Option<Span>,
 }
 
+/// Permitted difference of times: the larger of both, as in packetdrill (`verify_time`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tolerance {
+    least: Span,
+    /// Of the time since the last event.
+    share: f64,
+}
+
 impl Settings {
+    /// Permitted difference of a time from one that a script expects `after` the last event.
+    pub fn tolerance(&self, after: Span) -> Span {
+        self.tolerance.least.max(Span::from_secs_f64(after.as_secs_f64() * self.tolerance.share))
+    }
+
+    /// Applies a command that changes a setting of connections that are opened later.
+    pub fn command(&mut self, command: &str) {
+        changes(command, &mut self.config);
+    }
+
+    /// Applies the largest IP packet. Headers without options have 40 bytes, and 60 with IPv6.
+    fn set_mtu(&mut self, mtu: u16, headers: u16) {
+        self.config.maximum_segment_size = mtu - headers;
+        let initial = self.config.receive_buffer.initial.get();
+        self.config.receive_buffer.first_offer = first_offer(initial, self.config.maximum_segment_size);
+    }
+
     /// The settings of an end that opens connections.
     pub fn connecting(&self) -> Config {
         self.with_ecn(matches!(self.ecn, 1 | 3 | 4), self.ecn == 3)
@@ -48,11 +72,9 @@ impl Settings {
 }
 
 /// Options of packetdrill that do not change what an end point does here.
-const OPTIONS: [&str; 27] = [
-    "ip_version",
+const OPTIONS: [&str; 24] = [
     // Length of the parts of a long segment that arrives: it is merged here, too.
     "mss",
-    "mtu",
     "bind_port",
     "connect_port",
     "code_command",
@@ -74,7 +96,6 @@ const OPTIONS: [&str; 27] = [
     "wire_server_port",
     "wire_client_dev",
     "wire_server_dev",
-    "tolerance_percent",
     "send_omit_free",
     "initial_sequence_number",
 ];
@@ -93,6 +114,8 @@ const UNSUPPORTED_OPTIONS: [&str; 8] = [
 
 /// The largest tolerance and the longest tick of timestamps, in microseconds.
 const LONGEST_MICROS: u64 = 1_000_000_000;
+/// Values of --mtu: with IPv6 the least leaves an MSS of 88, `TCP_MIN_MSS` of Linux.
+const MTUS: RangeInclusive<u16> = 148..=u16::MAX;
 /// Most numbers of the kernel's settings.
 const INT_MAX: u64 = i32::MAX as u64;
 
@@ -120,9 +143,10 @@ fn not_applicable(at: Position, what: impl Into<String>) -> Outcome {
 /// Reads the settings of `script`. Files that its first command names are relative to `folder`.
 /// Otherwise, returns the result of the script.
 pub fn read(script: &Script<'_>, folder: Option<&Path>) -> Result<Settings, Outcome> {
-    // packetdrill's default tolerance is 4 ms.
-    let mut settings =
-        Settings { config: Profile::Linux6.config(), ecn: 2, tolerance: Span::from_millis(4), timestamp_tick: None };
+    // packetdrill's default tolerances.
+    let tolerance = Tolerance { least: Span::from_millis(4), share: 0.125 };
+    let mut settings = Settings { config: Profile::Linux6.config(), ecn: 2, tolerance, timestamp_tick: None };
+    let (mut mtu, mut headers) = (1500, 40);
     for (at, name, value) in &script.options {
         let micros = || {
             let number = value.parse().ok().filter(|number| *number <= LONGEST_MICROS);
@@ -130,7 +154,28 @@ pub fn read(script: &Script<'_>, folder: Option<&Path>) -> Result<Settings, Outc
             number.map(Span::from_micros).ok_or_else(|| Outcome::Invalid(SyntaxError::new(*at, problem())))
         };
         match *name {
-            "tolerance_usecs" => settings.tolerance = micros()?,
+            "tolerance_usecs" => settings.tolerance.least = micros()?,
+            "tolerance_percent" => {
+                let percent = value.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+                let problem = || format!("--tolerance_percent: `{value}` is not a number from 0 to 100");
+                let invalid = || Outcome::Invalid(SyntaxError::new(*at, problem()));
+                settings.tolerance.share = percent.map(|percent: f64| percent / 100.0).ok_or_else(invalid)?;
+            }
+            "mtu" => {
+                let known = value.parse().ok().filter(|mtu| MTUS.contains(mtu));
+                let problem = || format!("--mtu: `{value}` is not a number from {} to {}", MTUS.start(), MTUS.end());
+                mtu = known.ok_or_else(|| Outcome::Invalid(SyntaxError::new(*at, problem())))?;
+            }
+            "ip_version" => {
+                headers = match value.as_str() {
+                    "ipv4" | "ipv4-mapped-ipv6" => 40,
+                    "ipv6" => 60,
+                    _ => {
+                        let problem = "--ip_version is ipv4, ipv4-mapped-ipv6 or ipv6";
+                        return Err(Outcome::Invalid(SyntaxError::new(*at, problem)));
+                    }
+                }
+            }
             "tcp_ts_tick_usecs" => settings.timestamp_tick = Some(micros()?).filter(|tick| !tick.is_zero()),
             name if OPTIONS.contains(&name) => {}
             name if UNSUPPORTED_OPTIONS.contains(&name) => {
@@ -141,6 +186,7 @@ pub fn read(script: &Script<'_>, folder: Option<&Path>) -> Result<Settings, Outc
             }
         }
     }
+    settings.set_mtu(mtu, headers);
     if let Some((at, command)) = script.start {
         commands(&mut settings, command, at, folder, true)?;
         for config in [settings.connecting(), settings.listening()] {
@@ -417,7 +463,8 @@ mod tests {
              ./set_sysctls.py /proc/sys/net/ipv4/tcp_timestamps=0 \\\n /proc/sys/net/ipv4/tcp_ecn=1 # a remark`",
         );
         let settings = settings.expect("they are valid");
-        assert_eq!(settings.tolerance, Span::from_millis(7));
+        assert_eq!(settings.tolerance(Span::from_millis(40)), Span::from_millis(7));
+        assert_eq!(settings.tolerance(Span::from_millis(400)), Span::from_millis(50));
         assert_eq!(settings.config.receive_buffer.maximum, Bytes::new(15 << 20));
         assert!(!settings.config.timestamps && settings.connecting().ecn && settings.listening().ecn);
     }

@@ -4,7 +4,7 @@ use airpath_core::Span;
 use airpath_tcp::{CongestionState, Connection, State};
 
 /// Constants of `include/net/tcp_states.h`, `include/uapi/linux/tcp.h` and `TCP_INFO`.
-const CONSTANTS: [(&str, u32); 22] = [
+const CONSTANTS: [(&str, u32); 21] = [
     ("TCP_CA_Open", 0),
     ("TCP_CA_Disorder", 1),
     ("TCP_CA_CWR", 2),
@@ -25,74 +25,86 @@ const CONSTANTS: [(&str, u32); 22] = [
     ("TCPI_OPT_SACK", 2),
     ("TCPI_OPT_WSCALE", 4),
     ("TCPI_OPT_ECN", 8),
-    ("TCPI_OPT_ECN_SEEN", 16),
     ("TCPI_OPT_SYN_DATA", 32),
 ];
 
 /// `TCP_INFINITE_SSTHRESH` of Linux.
 const UNLIMITED: u64 = 0x7fff_ffff;
 
-/// Whether `name` has a value here, or is no field of `struct tcp_info`.
+/// Whether `name` has a value here, or is no name of `struct tcp_info`.
 pub fn is_known(name: &str) -> bool {
-    !name.starts_with("tcpi_") || FIELDS.iter().any(|(field, _)| *field == name)
+    let mut names = FIELDS.iter().map(|(field, _)| field).chain(CONSTANTS.iter().map(|(constant, _)| constant));
+    !name.to_ascii_lowercase().starts_with("tcpi_") || names.any(|known| *known == name)
 }
 
-/// The value of `name`.
-pub fn lookup(connection: &Connection, name: &str) -> Option<f64> {
+/// The value of `name`, at an end that opened the connection if it `connects`.
+pub fn lookup(connection: &Connection, connects: bool, name: &str) -> Option<f64> {
     let constant = CONSTANTS.iter().find(|(constant, _)| *constant == name);
     let field = FIELDS.iter().find(|(field, _)| *field == name);
-    constant.map(|(_, value)| f64::from(*value)).or_else(|| field.map(|(_, read)| read(connection) as f64))
+    constant.map(|(_, value)| f64::from(*value)).or_else(|| field.map(|(_, read)| read(connection, connects) as f64))
 }
 
-type Field = (&'static str, fn(&Connection) -> u64);
+/// A field, and its value at an end, which may have opened the connection.
+type Field = (&'static str, fn(&Connection, bool) -> u64);
 
 /// Fields of `struct tcp_info` that this end point has.
 const FIELDS: [Field; 38] = [
-    ("tcpi_state", |connection| state(connection.state())),
-    ("tcpi_ca_state", |connection| match connection.info().congestion_state {
+    ("tcpi_state", |connection, _| state(connection.state())),
+    ("tcpi_ca_state", |connection, _| match connection.info().congestion_state {
         CongestionState::Open => 0,
         CongestionState::Disorder => 1,
         CongestionState::WindowReduced => 2,
         CongestionState::Recovery => 3,
         CongestionState::Loss => 4,
     }),
-    ("tcpi_retransmits", |connection| connection.info().retries.into()),
-    ("tcpi_probes", |connection| connection.info().window_probes.into()),
-    ("tcpi_backoff", |connection| connection.info().retries.max(connection.info().window_probes).into()),
-    ("tcpi_options", options),
-    ("tcpi_snd_wscale", |connection| connection.negotiated().peer_window_scale.into()),
-    ("tcpi_rcv_wscale", |connection| connection.negotiated().window_scale.into()),
-    ("tcpi_rto", |connection| micros(connection.info().retransmission_timeout)),
-    ("tcpi_snd_mss", |connection| connection.segment_size().into()),
-    ("tcpi_advmss", |connection| connection.config().maximum_segment_size.into()),
-    ("tcpi_unacked", |connection| connection.info().outstanding),
-    ("tcpi_sacked", |connection| connection.info().sacked),
-    ("tcpi_lost", |connection| connection.info().lost),
-    ("tcpi_retrans", |connection| connection.info().retransmitted),
-    ("tcpi_rtt", |connection| micros(connection.info().smoothed_round_trip.unwrap_or(Span::ZERO))),
-    ("tcpi_min_rtt", |connection| micros(connection.info().least_round_trip.unwrap_or(Span::ZERO))),
-    ("tcpi_snd_ssthresh", |connection| connection.info().slow_start_threshold.unwrap_or(UNLIMITED)),
-    ("tcpi_snd_cwnd", |connection| connection.info().congestion_window),
-    ("tcpi_reordering", |connection| connection.info().duplicate_threshold.into()),
-    ("tcpi_reord_seen", |connection| connection.info().reordering_seen.into()),
-    ("tcpi_total_retrans", |connection| connection.statistics().retransmitted_segments),
-    ("tcpi_delivered_ce", |connection| connection.info().marks_delivered),
-    ("tcpi_received_ce", |connection| connection.info().marks_received),
-    ("tcpi_delivered_e1_bytes", |connection| connection.info().ecn_bytes_delivered[0]),
-    ("tcpi_delivered_ce_bytes", |connection| connection.info().ecn_bytes_delivered[1]),
-    ("tcpi_delivered_e0_bytes", |connection| connection.info().ecn_bytes_delivered[2]),
-    ("tcpi_received_e1_bytes", |connection| connection.info().ecn_bytes_received[0]),
-    ("tcpi_received_ce_bytes", |connection| connection.info().ecn_bytes_received[1]),
-    ("tcpi_received_e0_bytes", |connection| connection.info().ecn_bytes_received[2]),
-    ("tcpi_notsent_bytes", |connection| connection.info().unsent),
-    ("tcpi_bytes_acked", Connection::acknowledged),
-    ("tcpi_bytes_received", Connection::received),
-    ("tcpi_bytes_sent", |connection| connection.statistics().data_bytes),
-    ("tcpi_bytes_retrans", |connection| connection.statistics().retransmitted_bytes),
-    ("tcpi_segs_out", |connection| connection.statistics().segments),
-    ("tcpi_segs_in", |connection| connection.statistics().received_segments),
-    ("tcpi_data_segs_out", |connection| connection.statistics().data_segments),
+    ("tcpi_retransmits", |connection, _| connection.info().retries.into()),
+    ("tcpi_probes", |connection, _| connection.info().window_probes.into()),
+    ("tcpi_backoff", |connection, _| connection.info().retries.max(connection.info().window_probes).into()),
+    ("tcpi_options", |connection, _| options(connection)),
+    ("tcpi_snd_wscale", |connection, _| connection.negotiated().peer_window_scale.into()),
+    ("tcpi_rcv_wscale", |connection, _| connection.negotiated().window_scale.into()),
+    ("tcpi_rto", |connection, _| micros(connection.info().retransmission_timeout)),
+    ("tcpi_snd_mss", |connection, _| connection.segment_size().into()),
+    ("tcpi_advmss", |connection, _| {
+        // Less the option of timestamps with its padding (`tcp_rcv_synsent_state_process`).
+        let timestamps = if connection.negotiated().timestamps { 12 } else { 0 };
+        u64::from(connection.config().maximum_segment_size) - timestamps
+    }),
+    ("tcpi_unacked", |connection, _| connection.info().outstanding),
+    ("tcpi_sacked", |connection, _| connection.info().sacked),
+    ("tcpi_lost", |connection, _| connection.info().lost),
+    ("tcpi_retrans", |connection, _| connection.info().retransmitted),
+    ("tcpi_rtt", |connection, _| micros(connection.info().smoothed_round_trip.unwrap_or(Span::ZERO))),
+    ("tcpi_min_rtt", |connection, _| micros(connection.info().least_round_trip.unwrap_or(Span::ZERO))),
+    ("tcpi_snd_ssthresh", |connection, _| connection.info().slow_start_threshold.unwrap_or(UNLIMITED)),
+    ("tcpi_snd_cwnd", |connection, _| connection.info().congestion_window),
+    ("tcpi_reordering", |connection, _| connection.info().duplicate_threshold.into()),
+    ("tcpi_reord_seen", |connection, _| connection.info().reordering_seen.into()),
+    ("tcpi_total_retrans", |connection, _| connection.statistics().retransmitted_segments),
+    ("tcpi_delivered_ce", |connection, _| connection.info().marks_delivered),
+    ("tcpi_received_ce", |connection, _| connection.info().marks_received),
+    ("tcpi_delivered_e1_bytes", |connection, _| connection.info().ecn_bytes_delivered[0]),
+    ("tcpi_delivered_ce_bytes", |connection, _| connection.info().ecn_bytes_delivered[1]),
+    ("tcpi_delivered_e0_bytes", |connection, _| connection.info().ecn_bytes_delivered[2]),
+    ("tcpi_received_e1_bytes", |connection, _| connection.info().ecn_bytes_received[0]),
+    ("tcpi_received_ce_bytes", |connection, _| connection.info().ecn_bytes_received[1]),
+    ("tcpi_received_e0_bytes", |connection, _| connection.info().ecn_bytes_received[2]),
+    ("tcpi_notsent_bytes", |connection, _| connection.info().unsent),
+    ("tcpi_bytes_acked", bytes_acked),
+    ("tcpi_bytes_received", |connection, _| connection.received()),
+    ("tcpi_bytes_sent", |connection, _| connection.statistics().data_bytes),
+    ("tcpi_bytes_retrans", |connection, _| connection.statistics().retransmitted_bytes),
+    ("tcpi_segs_out", |connection, _| connection.statistics().segments),
+    ("tcpi_segs_in", |connection, _| connection.statistics().received_segments),
+    ("tcpi_data_segs_out", |connection, _| connection.statistics().data_segments),
 ];
+
+/// The kernel counts SYN and FIN, too, but not the SYN-ACK (`tcp_snd_una_update`).
+fn bytes_acked(connection: &Connection, connects: bool) -> u64 {
+    let opened = connects && connection.state().is_synchronised();
+    let closed = matches!(connection.state(), State::FinWait2 | State::TimeWait);
+    connection.acknowledged() + u64::from(opened) + u64::from(closed)
+}
 
 const fn micros(span: Span) -> u64 {
     span.as_nanos() / 1000

@@ -88,10 +88,94 @@ fn what_the_end_point_lacks_is_not_applicable() {
         ("+0 %{ import os }%", "the statement `import` of Python"),
         ("+0 `ip link set tun0 down`", "the command `ip link set tun0 down` within a script"),
         ("+0...1 write(4, ..., 10) = 10", "a write that blocks: this end point has no limit of its send buffer"),
+        ("+0...0.1 close(4) = 0", "a call of close that blocks"),
+        ("+0 %{ assert tcpi_options & TCPI_OPT_ECN_SEEN }%", "the field TCPI_OPT_ECN_SEEN"),
+        ("+0 %{ x = 'abc' }%", "a variable with `abc`, which is not a number"),
         ("+0 write(4, ..., 10) = 5", "a write is cut: this end point has no limit of its send buffer"),
     ] {
         assert_eq!(result(line), format!("not applicable 1: {reason}"), "{line}");
     }
+}
+
+#[test]
+fn the_tolerance_grows_with_the_time_since_the_last_event() {
+    // The first time-out is 300 ms after the data: three times the round trip of 100 ms.
+    let lines = |expected: &str| format!("+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 1\n{expected}");
+    let sent = |time: &str| result(&lines(&format!("+{time} > P. 1:1001(1000) ack 1")));
+    let exact = sent("5");
+    assert!(exact.contains("sent at 0."), "{exact}");
+    let at: f64 = exact.split("sent at ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
+    let wait = at - 0.1;
+    // 12.5 % of the expected time, or --tolerance_percent of it.
+    assert_eq!(sent(&format!("{:.6}", wait / 0.88)), "pass");
+    assert!(sent(&format!("{:.6}", wait / 0.87)).starts_with("fail 3: sent at"));
+    let strict =
+        format!("--tolerance_percent=0\n{OPEN}{}", lines(&format!("+{:.6} > P. 1:1001(1000) ack 1", wait / 0.9)));
+    assert!(matches!(run_text(&strict, None), Outcome::Failed(_)));
+}
+
+#[test]
+fn times_do_not_go_back() {
+    assert_eq!(
+        result("1 write(4, ..., 10) = 10\n.5 write(4, ..., 10) = 10"),
+        "invalid 2:1: 0.5 s is before the last event, 1 s"
+    );
+    let Outcome::Invalid(error) = run_text("1 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3", None) else { panic!() };
+    assert_eq!(error.to_string(), "1:1: the first event is at time 0");
+}
+
+#[test]
+fn the_largest_packet_sets_the_segments() {
+    for (options, size) in
+        [("", 1460), ("--mtu=1520", 1480), ("--ip_version=ipv6", 1440), ("--mtu=1520\n--ip_version=ipv6", 1460)]
+    {
+        let text = format!(
+            "{options}\n0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
+            +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)
+            +0 > S 0:0(0) <mss {size},sackOK,TS val 0 ecr 0,nop,wscale 6>"
+        );
+        assert_eq!(run_text(&text, None), Outcome::Passed, "{options}");
+    }
+}
+
+#[test]
+fn fields_of_tcp_info_are_those_of_linux() {
+    // The server without timestamps: the option of the SYN-ACK, and no byte acknowledged.
+    assert_eq!(result("+0 %{ assert tcpi_advmss == 1460 and tcpi_bytes_acked == 0, tcpi_bytes_acked }%"), "pass");
+    // A client counts its SYN, and each segment has 12 bytes of timestamps.
+    let text = "0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
+        +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)
+        +0 > S 0:0(0) <mss 1460,sackOK,TS val 100 ecr 0,nop,wscale 6>
+       +.1 < S. 0:0(0) ack 1 win 30000 <mss 1460,sackOK,TS val 700 ecr 100,nop,wscale 6>
+        +0 > . 1:1(0) ack 1 <...>
+        +0 %{ assert tcpi_advmss == 1448, tcpi_advmss; assert tcpi_bytes_acked == 1, tcpi_bytes_acked }%
+        +0 write(3, ..., 100) = 100
+        +0 > P. 1:101(100) ack 1 <...>
+       +.1 < . 1:1(0) ack 101 win 2000 <nop,nop,TS val 800 ecr 200>
+        +0 shutdown(3, SHUT_WR) = 0
+        +0 > F. 101:101(0) ack 1 <...>
+       +.1 < . 1:1(0) ack 102 win 2000 <nop,nop,TS val 900 ecr 300>
+        +0 %{ assert tcpi_bytes_acked == 102, tcpi_bytes_acked }%";
+    assert_eq!(run_text(text, None), Outcome::Passed);
+}
+
+#[test]
+fn a_setting_before_the_connection_is_that_of_the_connection() {
+    let script = |command: &str| {
+        let text = format!(
+            "`sysctl -q net.ipv4.tcp_ecn=3 net.ipv4.tcp_ecn_option=2`
+            0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
+            {command}
+            +0 bind(3, ..., ...) = 0
+            +0 listen(3, 1) = 0
+            +0 < [noecn] SEWA 0:0(0) win 32792 <mss 1060,sackOK,nop,wscale 8>
+            +0 > [noecn] SW. 0:0(0) ack 1 <mss 1460,ECN e1b 1 ceb 0 e0b 1,nop,nop,nop,sackOK,nop,wscale 6>"
+        );
+        run_text(&text, None)
+    };
+    assert_eq!(script(""), Outcome::Passed);
+    let without = script("+0 `sysctl -q net.ipv4.tcp_ecn_option=0`");
+    assert!(matches!(&without, Outcome::Failed(finding) if finding.what.starts_with("options differ")), "{without:?}");
 }
 
 #[test]

@@ -110,24 +110,23 @@ impl Expression {
                 }
                 truth(true)
             }
-            Self::And(items) => {
-                for item in items {
-                    if !item.evaluate(lookup)?.is_true() {
-                        return Ok(truth(false));
-                    }
-                }
-                truth(true)
-            }
-            Self::Or(items) => {
-                for item in items {
-                    if item.evaluate(lookup)?.is_true() {
-                        return Ok(truth(true));
-                    }
-                }
-                truth(false)
-            }
+            // The operand that decides, as in Python.
+            Self::And(items) => decisive(items, lookup, false)?,
+            Self::Or(items) => decisive(items, lookup, true)?,
         })
     }
+}
+
+/// The first value that is `wanted`, or the last one.
+fn decisive(items: &[Expression], lookup: &dyn Fn(&str) -> Option<f64>, wanted: bool) -> Result<Value, String> {
+    let (last, others) = items.split_last().expect("two operands");
+    for item in others {
+        let value = item.evaluate(lookup)?;
+        if value.is_true() == wanted {
+            return Ok(value);
+        }
+    }
+    last.evaluate(lookup)
 }
 
 fn values(items: &[Expression], lookup: &dyn Fn(&str) -> Option<f64>) -> Result<Vec<Value>, String> {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use airpath_core::{Bytes, FlowId, Instant};
+use airpath_core::{Bytes, FlowId, Instant, Span};
 use airpath_tcp::{Algorithm, Config, ConfigError, Connection, Nagle, Outcome, ReceiveBuffer, State};
 
 use super::{Runner, Stop};
@@ -66,8 +66,9 @@ pub struct Pending {
     line: u32,
     kind: PendingKind,
     socket: i64,
-    /// When it returns, by the script, and what.
+    /// When it returns, by the script, how long after its begin, and what.
     end: Instant,
+    duration: Span,
     result: i64,
 }
 
@@ -108,6 +109,11 @@ pub fn unsupported(call: &Call<'_>) -> Option<String> {
     };
     if call.arguments.contains(&null) && !may_be_null {
         return Some("invalid addresses of memory".into());
+    }
+    match call.name {
+        "connect" | "accept" | "read" | "recv" | "recvfrom" | "write" | "send" | "sendto" => {}
+        name if call.end.is_some() => return Some(format!("a call of {name} that blocks")),
+        _ => {}
     }
     match call.name {
         "socket" if !is_stream(call.arguments.get(1)) => Some("a socket that is not SOCK_STREAM".into()),
@@ -166,7 +172,9 @@ impl Runner<'_> {
             if kind == PendingKind::Connect {
                 self.connect(socket)?;
             }
-            self.pending = Some(Pending { line: self.line, kind, socket, end: base + end, result });
+            let end = base + end;
+            let duration = end.since(self.now);
+            self.pending = Some(Pending { line: self.line, kind, socket, end, duration, result });
             return self.transmit();
         }
         let is_null = call.arguments.get(1) == Some(&Value::Word("NULL"));
@@ -265,6 +273,7 @@ impl Runner<'_> {
         let config = self.configured(&self.sockets[&number], self.settings.connecting())?;
         self.socket(number).role = Role::Connected;
         self.connection = Some(Connection::connect(config, Self::identity(), self.now));
+        self.connects = true;
         Ok(())
     }
 
@@ -451,7 +460,9 @@ impl Runner<'_> {
         }
         self.pending = None;
         self.line = pending.line;
-        if self.now + self.settings.tolerance < pending.end || self.now > pending.end + self.settings.tolerance {
+        // packetdrill counts from the begin of the call, not from the last event.
+        let tolerance = self.settings.tolerance(pending.duration);
+        if self.now + tolerance < pending.end || self.now > pending.end + tolerance {
             let (now, end) = (Self::seconds(self.now), Self::seconds(pending.end));
             return Err(self.failed(format!("the call returns at {now}, expected at {end}")));
         }
