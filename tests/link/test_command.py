@@ -3,8 +3,10 @@
 import fcntl
 import os
 import pty
+import shlex
 import signal
 import subprocess
+import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -218,3 +220,46 @@ def test_what_a_link_does_not_use_of_a_scenario_is_named(link: LinkCommand) -> N
     assert link("true", options="--set tcp.ecn=true").err.startswith("note: a link does not use [tcp] of")
     repeated = link("true", link=scenario, options="--repeat 2").err
     assert repeated.count("does not use") == 1
+
+
+def test_messages_that_cannot_be_written_do_not_end_the_command(link: LinkCommand) -> None:
+    with (
+        Path("/dev/full").open("w") as full,
+        link.started(
+            "sh", "-c", "sleep 1; exit 5", serve=f"timeout 0.3 {listener()}", popen={"stderr": full}
+        ) as process,
+    ):
+        assert process.wait(timeout=20) == 5
+
+
+@pytest.mark.parametrize("pause", ["0", "0.3"])
+def test_a_server_may_become_a_daemon(link: LinkCommand, pause: str) -> None:
+    link("true", serve=f"(sleep {pause}; exec {listener()}) & exit 0")
+
+
+def test_a_server_that_ends_before_it_listens_is_an_error(link: LinkCommand) -> None:
+    for serve in ("exit 0", "sleep 5 & exit 3"):
+        assert "before it listened at any port" in link("true", serve=serve, code=125).err
+
+
+def test_a_socket_with_a_peer_is_no_server(link: LinkCommand) -> None:
+    serves = (
+        "import socket, time; u = socket.socket(type=socket.SOCK_DGRAM); u.connect(('100.64.0.2', 9)); "
+        "time.sleep(0.5); t = socket.create_server(('', 8000)); time.sleep(60)"
+    )
+    connects = "import socket; socket.create_connection(('server', 8000), 1)"
+    link(sys.executable, "-c", connects, serve=shlex.join([sys.executable, "-c", serves]))
+
+
+@needs("tun")
+def test_a_command_that_removes_its_interface_is_reported(link: LinkCommand) -> None:
+    done = link("sh", "-c", "ip link del air0; sleep 1", options="--device tun", code=125)
+    assert "has removed its interface" in done.err
+
+
+@needs("mount-namespace")
+def test_sysfs_has_the_interfaces_of_the_link(link: LinkCommand) -> None:
+    script = "ls /sys/class/net; cat /sys/class/net/air0/mtu; ls /sys/fs/cgroup | wc -l"
+    names, mtu, groups = link("sh", "-c", script).out.rsplit("\n", 3)[:3]
+    assert (names.split(), mtu) == (["air0", "lo"], "1500")
+    assert int(groups) == len(list(Path("/sys/fs/cgroup").iterdir()))

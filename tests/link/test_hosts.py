@@ -20,6 +20,12 @@ def test_each_name_has_an_address_that_reaches_the_server(link: LinkCommand) -> 
 
 
 @needs("mount-namespace")
+def test_every_user_can_read_the_names(link: LinkCommand) -> None:
+    under = ["sh", "-c", 'umask 077; exec "$@"', "sh"]
+    assert link("stat", "-c", "%a", "/etc/hosts", under=under).out == "644\n"
+
+
+@needs("mount-namespace")
 def test_names_of_the_link_replace_those_of_the_host(link: LinkCommand) -> None:
     hosts = link.folder / "hosts"
     hosts.write_text(f"127.0.0.1 localhost\n192.0.2.7 {NAMES[0]} other.test # kept\n192.0.2.8 server\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from airpath import load
-from support.link import ENDS, until
+from support.link import ENDS, descendants_of, until
 from support.needs import require
 from support.proxy import MOBILE, SERVER, SERVER6, Network, airpath, namespace_of
 from support.proxy import network as make_network
@@ -348,7 +348,7 @@ def test_a_full_disk_ends_the_log_and_not_the_proxy(network: Network, need, tmp_
             proxy.terminate()
             assert proxy.wait(timeout=30) == 3
             error = proxy.communicate()[1]
-        assert "the captures cannot be written any more; the proxy continues without it" in error
+        assert "the captures cannot be written any more; the proxy continues" in error
         assert "No space left on device" in error
     # What was written is readable.
     for side in ("server", "mobile"):
@@ -366,3 +366,34 @@ def test_a_result_folder_that_cannot_be_written_changes_nothing(network: Network
     assert "Read-only file system" in failed.err
     assert str(small_disk) in failed.err
     assert network.state() == before
+
+
+def test_messages_without_a_reader_do_not_end_the_proxy(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    with network.started("server", *_web(network, tmp_path)):
+        _wait_for(network, 8000)
+        with network.proxy() as proxy:
+            assert proxy.stderr is not None
+            proxy.stderr.close()
+            proxy.stderr = None
+            proxy.send_signal(signal.SIGHUP)
+            assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+            proxy.terminate()
+            assert proxy.wait(timeout=20) == 0
+
+
+def test_a_keeper_that_was_killed_is_reported(network: Network) -> None:
+    with network.proxy() as proxy:
+        [keeper] = descendants_of(proxy.pid)
+        os.kill(keeper, signal.SIGKILL)
+        until(lambda: network.proxy_state() is not None, "the proxy runs on")
+        time.sleep(1.2)
+        network.proxy_state()
+        proxy.terminate()
+        assert proxy.wait(timeout=20) == 1
+        error = proxy.communicate()[1]
+    assert error.count("the keeper of the routing rules has ended") == 2
+    assert "ip rule flush protocol 165" in error
+    assert "165" in network.rules()
+    network.run("router", "ip", "rule", "flush", "protocol", "165")
+    assert "165" not in network.run("router", "ip", "rule").out

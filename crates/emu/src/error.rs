@@ -100,6 +100,12 @@ pub enum LinkError {
     /// Routing rules cannot be installed.
     #[error("the routing rules cannot be installed: {0}")]
     Rules(String),
+    /// The process that removes the routing rules was killed.
+    #[error(
+        "the keeper of the routing rules has ended, so they stay when the proxy ends; the next start removes them, or \
+         `ip rule flush protocol 165` and `ip -6 rule flush protocol 165`"
+    )]
+    KeeperEnded,
     /// A configuration cannot be read.
     #[error("{name}: {source}; name a file with the configuration of a proxy")]
     Configuration {
@@ -122,6 +128,9 @@ pub enum LinkError {
         /// Why not.
         source: io::Error,
     },
+    /// A program has removed the interface.
+    #[error("a program of the link has removed its interface; run the link again without that")]
+    InterfaceRemoved,
     /// A program cannot be run.
     #[error("{program}: {source}")]
     NotExecuted {

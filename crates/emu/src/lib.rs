@@ -24,6 +24,9 @@
 //! | [`doctor`] | what this host supports |
 //! | [`control`] | the control socket |
 //! | [`status`], [`radio_state`] | the status line |
+//! | `message` | messages on standard error |
+
+#![deny(clippy::print_stderr)]
 
 mod acknowledgements;
 pub mod clock;
@@ -36,6 +39,7 @@ mod join;
 pub mod lateness;
 pub mod link;
 pub mod live;
+mod message;
 pub mod namespace;
 pub mod nat;
 pub mod netlink;

@@ -24,6 +24,7 @@ use crate::clock::{Clock, time_of_day};
 use crate::control::ControlSocket;
 use crate::forwarder::Forwarder;
 use crate::lateness::{LatenessRow, default_budget};
+use crate::message::message;
 use crate::namespace::{Listeners, NetworkNamespace};
 use crate::observe::Observer;
 use crate::radio_state::{Listener, RadioState};
@@ -454,21 +455,27 @@ const MOST_LOOPBACK_CHECKS: usize = 4;
 
 /// Waits until the server listens at some port, at most ten seconds.
 fn await_server(network: &NetworkNamespace, supervisor: &mut Supervisor) -> Result<(), LinkError> {
-    let mut loopback_checks = 0;
+    let (mut loopback_checks, mut exit) = (0, None);
     for check in 0..MOST_SERVER_CHECKS {
         let mut events = [PollFd::new(supervisor.descriptor(), PollFlags::POLLIN)];
         let pause = SERVER_CHECK_PAUSES[check.min(SERVER_CHECK_PAUSES.len() - 1)];
         if poll(&mut events, pause).unwrap_or(0) > 0 {
-            return Err(match supervisor.next_event() {
-                Some(ChildEvent::Server(exit)) => LinkError::ServerEnded(exit.to_string()),
-                Some(ChildEvent::Command(_)) | None => LinkError::InitGone,
-            });
+            match supervisor.next_event() {
+                Some(ChildEvent::Server(ended)) => exit = Some(ended),
+                Some(ChildEvent::Command(_)) | None => return Err(LinkError::InitGone),
+            }
+        }
+        // A server that has become a daemon runs on in another process.
+        if let Some(exit) = exit
+            && (exit != Exit::Code(0) || !supervisor.has_programs())
+        {
+            return Err(LinkError::ServerEnded(exit.to_string()));
         }
         match network.listeners() {
             Listeners::Reachable => return Ok(()),
             Listeners::Loopback if loopback_checks == MOST_LOOPBACK_CHECKS => {
-                eprintln!(
-                    "airpath: the server listens at 127.0.0.1 only; let it listen at 0.0.0.0, or the host `server`"
+                message(
+                    "airpath: the server listens at 127.0.0.1 only; let it listen at 0.0.0.0, or the host `server`",
                 );
                 return Ok(());
             }
@@ -476,7 +483,7 @@ fn await_server(network: &NetworkNamespace, supervisor: &mut Supervisor) -> Resu
             Listeners::None => {}
         }
     }
-    eprintln!("airpath: the server listens at no port yet; the command starts anyway");
+    message("airpath: the server listens at no port yet; the command starts anyway");
     Ok(())
 }
 

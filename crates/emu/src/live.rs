@@ -26,7 +26,7 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use airpath_core::{RandomStream, Seed, Sink, Span};
+use airpath_core::{Instant, RandomStream, Seed, Sink, Span};
 use airpath_path::middlebox::MiddleboxHop;
 use airpath_path::{Hop, Path as HopPath, PolledPath, Route, Topology};
 use airpath_proxy::Proxy;
@@ -41,6 +41,7 @@ use crate::control::ControlSocket;
 use crate::forwarder::Forwarder;
 use crate::lateness::LatenessRow;
 use crate::link::{self, Wanted};
+use crate::message::message;
 use crate::namespace::{self, capability};
 use crate::nat::Forwarding;
 use crate::netlink::Netlink;
@@ -134,20 +135,28 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
         forwarder.start_writer().map_err(LinkError::host("no thread can be started"))?;
     }
     let file = options.file.clone();
-    let mut operator = RouterOperator { file, config, keeper, metrics, started, is_taken_over: false };
+    let mut operator = RouterOperator {
+        file,
+        config,
+        keeper,
+        keeper_check: Some(Instant::ZERO),
+        metrics,
+        started,
+        is_taken_over: false,
+    };
     let predecessor = taken.as_ref().map(|taken| taken.process);
     match taken {
         Some(taken) => {
             taken.confirm(&mut forwarder)?;
             operator.keeper.adopt();
             if let Err(error) = operator.keeper.install(&plan) {
-                eprintln!("airpath: the routing rules stay as they were: {error}");
+                message(format_args!("airpath: the routing rules stay as they were: {error}"));
             }
         }
         None => operator.keeper.install(&plan).map_err(LinkError::Rules)?,
     }
     let mut session = Session::new(forwarder, operator, control, signals, Waiting::Sleeping, None)?;
-    eprintln!("airpath: the proxy runs as process {}", std::process::id());
+    message(format_args!("airpath: the proxy runs as process {}", std::process::id()));
     let mut ended = session.run();
     let Session { mut forwarder, operator, .. } = session;
     let RouterOperator { keeper, config, is_taken_over, .. } = operator;
@@ -166,8 +175,8 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
             forwarder.flush()
         });
         // From here on packets go past the proxy.
-        drop(keeper);
-        ended = ended.and(reset.map_err(LinkError::host("connections cannot be reset")));
+        let removed = keeper.finish();
+        ended = ended.and(reset.map_err(LinkError::host("connections cannot be reset"))).and(removed);
     }
 
     let seen = forwarder.router().map_or(0, |router| router.mobiles().len());

@@ -173,12 +173,13 @@ pub fn parameter(key: &str) -> io::Result<String> {
     Ok(fs::read_to_string(path)?.trim_end().to_owned())
 }
 
-/// Which sockets listen in a table of proc(5): TCP sockets in state 0A, or all UDP sockets.
+/// Which sockets listen in a table of proc(5): TCP sockets in state 0A, and UDP sockets without a
+/// peer, in state 07.
 fn listening(table: &str, is_tcp: bool) -> Listeners {
     let of_line = |line: &str| {
         let columns: Vec<&str> = line.split_whitespace().collect();
         let (Some(address), Some(state)) = (columns.get(1), columns.get(3)) else { return Listeners::None };
-        if is_tcp && *state != "0A" {
+        if *state != if is_tcp { "0A" } else { "07" } {
             Listeners::None
         } else if is_loopback(address) {
             Listeners::Loopback
@@ -238,6 +239,8 @@ mod tests {
         assert_eq!(listening(&table(&[loopback]), true), Listeners::Loopback);
         assert_eq!(listening(&table(&[loopback, any]), true), Listeners::Reachable);
         assert_eq!(listening(&table(&[("0100007F:0035", "07")]), false), Listeners::Loopback);
+        assert_eq!(listening(&table(&[("00000000:0035", "07")]), false), Listeners::Reachable);
+        assert_eq!(listening(&table(&[("00000000:0035", "01")]), false), Listeners::None);
         let ipv6 = |address: &str| listening(&table(&[(address, "0A")]), true);
         assert_eq!(ipv6("00000000000000000000000001000000:1F40"), Listeners::Loopback);
         assert_eq!(ipv6("0000000000000000FFFF00000100007F:1F40"), Listeners::Loopback);

@@ -199,7 +199,11 @@ impl<'a, O: Operator> Session<'a, O> {
     /// If a port fails.
     pub fn run(&mut self) -> Result<(), LinkError> {
         let _small_pages = SmallPages::choose();
-        let ended = self.forward().map_err(LinkError::host("packets cannot be forwarded"));
+        let ended = self.forward().map_err(|error| match error.raw_os_error() {
+            // The end of a TUN interface that was deleted.
+            Some(libc::EBADFD) => LinkError::InterfaceRemoved,
+            _ => LinkError::Host("packets cannot be forwarded", error),
+        });
         // The row of the status line is released before any other output.
         drop(self.status.take());
         ended

@@ -10,7 +10,7 @@ mod environment;
 mod init;
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -159,6 +159,12 @@ impl Supervisor {
     /// The first process in the PID namespace of the programs.
     pub fn init(&self) -> Pid {
         self.init
+    }
+
+    /// Whether a program runs in the namespace, besides init. Without `/proc` it may be.
+    pub fn has_programs(&self) -> bool {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.init));
+        children.map_or(true, |children| !children.trim().is_empty())
     }
 
     /// Becomes readable when there is an event.

@@ -8,6 +8,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, close, setsid};
@@ -65,6 +66,20 @@ impl Keeper {
     /// Leaves the rules to another process, which has a copy of the descriptor.
     pub fn release(mut self) {
         self.is_owned = false;
+    }
+
+    /// Whether it has ended, so that the rules stay.
+    pub fn has_ended(&self) -> bool {
+        let mut ends = [PollFd::new(self.stream.as_fd(), PollFlags::empty())];
+        poll(&mut ends, PollTimeout::ZERO).is_ok_and(|number| number > 0)
+    }
+
+    /// Lets it remove the rules, and waits for that.
+    ///
+    /// # Errors
+    /// If it has ended before.
+    pub fn finish(self) -> Result<(), LinkError> {
+        if self.has_ended() { Err(LinkError::KeeperEnded) } else { Ok(()) }
     }
 
     /// Installs the rules of `plan` in place of earlier ones.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use airpath_core::Span;
+use airpath_core::{Instant, Span};
 use airpath_scenario::LiveConfig;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -15,8 +15,10 @@ use super::metrics::MetricsServer;
 use super::rules::RulePlan;
 use super::state::State;
 use super::takeover;
+use crate::LinkError;
 use crate::control::{self, Offer, Request};
 use crate::forwarder::Forwarder;
+use crate::message::message;
 use crate::session::Operator;
 
 /// The operator of a live proxy.
@@ -28,6 +30,8 @@ pub struct RouterOperator {
     pub config: LiveConfig,
     /// Installs the routing rules.
     pub keeper: Keeper,
+    /// When it is checked next whether the keeper runs; `None` after it has ended.
+    pub keeper_check: Option<Instant>,
     /// Serves metrics.
     pub metrics: MetricsServer,
     /// Time of day when the clock was zero.
@@ -35,6 +39,9 @@ pub struct RouterOperator {
     /// Whether another process has taken over.
     pub is_taken_over: bool,
 }
+
+/// Time between checks of the keeper.
+const KEEPER_CHECK_PERIOD: Span = Span::from_secs(1);
 
 /// The keys that can be changed while the proxy runs.
 const CHANGEABLE: &str = "`mobiles`, `interfaces` and `[proxy]`";
@@ -57,7 +64,7 @@ impl RouterOperator {
     fn hand_over(&mut self, offer: &Offer, stream: &UnixStream, forwarder: &mut Forwarder<'_>) -> Result<(), String> {
         self.check_change(&takeover::accept(offer)?)?;
         let process = takeover::hand_over(stream, forwarder, self.started, (&self.keeper, self.metrics.listener()))?;
-        eprintln!("airpath: process {process} has taken over");
+        message(format_args!("airpath: process {process} has taken over"));
         self.is_taken_over = true;
         Ok(())
     }
@@ -86,7 +93,14 @@ impl Operator for RouterOperator {
 
     fn check(&mut self, forwarder: &mut Forwarder<'_>) {
         if let Some(output) = forwarder.check_outputs() {
-            eprintln!("airpath: the {output} cannot be written any more; the proxy continues without it");
+            message(format_args!("airpath: the {output} cannot be written any more; the proxy continues"));
+        }
+        let now = forwarder.clock.now();
+        if self.keeper_check.is_some_and(|at| at <= now) {
+            self.keeper_check = (!self.keeper.has_ended()).then(|| now + KEEPER_CHECK_PERIOD);
+            if self.keeper_check.is_none() {
+                message(format_args!("airpath: {}", LinkError::KeeperEnded));
+            }
         }
     }
 
@@ -98,8 +112,8 @@ impl Operator for RouterOperator {
     fn handle_signal(&mut self, signal: Signal, forwarder: &mut Forwarder<'_>) -> bool {
         match signal {
             Signal::SIGHUP => match self.reload(forwarder) {
-                Ok(()) => eprintln!("airpath: the configuration was read again"),
-                Err(error) => eprintln!("airpath: {error}; the old configuration stays in use"),
+                Ok(()) => message("airpath: the configuration was read again"),
+                Err(error) => message(format_args!("airpath: {error}; the old configuration stays in use")),
             },
             Signal::SIGINT | Signal::SIGTERM | Signal::SIGQUIT => return false,
             _ => {}

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::Operator;
 use crate::control::{self, Request};
 use crate::forwarder::Forwarder;
+use crate::message::message;
 use crate::radio_state::RadioState;
 use crate::supervisor::{ChildEvent, Exit, Supervisor};
 
@@ -63,7 +64,7 @@ impl Operator for Command<'_> {
             }
             Some(ChildEvent::Server(exit)) => {
                 if self.exit.is_none() {
-                    eprintln!("airpath: the server {exit}");
+                    message(format_args!("airpath: the server {exit}"));
                 }
             }
             None => return false,

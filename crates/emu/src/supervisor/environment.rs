@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -25,6 +26,12 @@ pub struct Environment {
 /// A folder that every Linux has. It is covered by a temporary file system while files are created
 /// in it.
 const SCRATCH: &str = "/sys";
+
+/// A folder that every Linux has, in which a program that is about to be executed needs nothing.
+const STAGE: &str = "/dev";
+
+/// Folders of sysfs(5) with network interfaces: links, and what they lead to.
+const INTERFACES: [&str; 2] = ["class/net", "devices/virtual/net"];
 
 const RESOLVER: &str = "/etc/resolv.conf";
 
@@ -56,6 +63,25 @@ impl Environment {
             Some(resolver) if Path::new(RESOLVER).exists() => cover(RESOLVER, resolver),
             _ => Ok(()),
         }
+    }
+
+    /// Shows the interfaces of this process' network in its `/sys`, which otherwise has those of
+    /// the host. The rest stays, such as the control groups. Without permission nothing changes.
+    pub fn show_interfaces() {
+        let none = None::<&str>;
+        let careful = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        // In a container `/sys` may be read-only, and then a new one has to be.
+        let mount_in = |flags| mount(Some("sysfs"), STAGE, Some("sysfs"), flags, none);
+        if unshare(CloneFlags::CLONE_NEWNS).is_err()
+            || mount_in(careful).or_else(|_| mount_in(careful | MsFlags::MS_RDONLY)).is_err()
+        {
+            return;
+        }
+        for folder in INTERFACES {
+            let (new, old) = (Path::new(STAGE).join(folder), Path::new("/sys").join(folder));
+            let _ = mount(Some(&new), &old, none, MsFlags::MS_BIND, none);
+        }
+        let _ = umount2(STAGE, MntFlags::MNT_DETACH);
     }
 
     /// The variables of a program: those of this process, and the additional ones.
@@ -104,6 +130,8 @@ fn cover(path: &str, text: &str) -> Result<(), String> {
         let found = fs::canonicalize(path)?;
         let made = Path::new(SCRATCH).join(found.file_name().unwrap_or_default());
         fs::write(&made, text)?;
+        // Also for programs that change their user, whatever the file mode mask is.
+        fs::set_permissions(&made, fs::Permissions::from_mode(0o644))?;
         mount(Some(&made), &found, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(io::Error::from)
     };
     cover().map_err(|error| format!("{path} cannot be replaced: {error}"))

@@ -16,6 +16,7 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, read, setpgi
 
 use super::{ChildEvent, Exit, Program, Programs};
 use crate::clock::Clock;
+use crate::message::message;
 use crate::namespace::{NetworkNamespace, capability};
 use crate::sys;
 
@@ -37,8 +38,8 @@ pub fn run(programs: &Programs<'_>, begin: BorrowedFd<'_>, report: BorrowedFd<'_
     }
     let Ok(signals) = SignalFd::with_flags(&own, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC) else { return 1 };
     if let Err(error) = programs.environment.enter() {
-        eprintln!("note: programs cannot use the names `server` and `mobile`: {error}");
-        eprintln!("  next: use the addresses in AIRPATH_SERVER and AIRPATH_MOBILE; `airpath doctor` explains more");
+        message(format_args!("note: programs cannot use the names `server` and `mobile`: {error}"));
+        message("  next: use the addresses in AIRPATH_SERVER and AIRPATH_MOBILE; `airpath doctor` explains more");
     }
     let mut children = Children { report, server: None, command: None };
     if let Some((program, network)) = programs.server {
@@ -153,6 +154,7 @@ fn become_program(program: &Program, network: &NetworkNamespace, programs: &Prog
     if let Err(crate::LinkError::Namespace(_, error)) = network.enter() {
         return raw(error);
     }
+    super::Environment::show_interfaces();
     if role == Role::Server
         && let Err(error) = detach(programs)
     {

@@ -69,7 +69,8 @@ pub fn weight(head: &[u8], coding: &str) -> f32 {
         for item in std::str::from_utf8(value).unwrap_or_default().split(',') {
             let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
             if name.trim().eq_ignore_ascii_case(coding) {
-                let given = parameters.trim().strip_prefix("q=");
+                let parameters = parameters.trim();
+                let given = parameters.strip_prefix("q=").or_else(|| parameters.strip_prefix("Q="));
                 weight = given.map_or(1.0, |given| given.parse().unwrap_or(0.0));
             }
         }
@@ -223,6 +224,7 @@ mod tests {
         assert_eq!(request("Accept-Encoding: gzip, br, zstd\r\n"), Some(Coding::Brotli));
         assert_eq!(request("accept-encoding: br;q=0.2, ZSTD;q=0.9, gzip;q=0.9\r\n"), Some(Coding::Zstandard));
         assert_eq!(request("Accept-Encoding: gzip;q=0\r\n"), None);
+        assert_eq!(request("Accept-Encoding: gzip;Q=0\r\n"), None);
         assert_eq!(request("Accept-Encoding: identity\r\n"), None);
         assert_eq!(request(""), None);
         assert_eq!(request("Accept-Encoding: gzip\r\nRange: bytes=0-5\r\n"), None);
