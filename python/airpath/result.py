@@ -236,6 +236,14 @@ class Result:
         return self._event_frame("tcp")
 
     @cached_property
+    def quic(self) -> "pl.DataFrame":
+        """One row per packet of QUIC that an end sent or declared lost.
+
+        Times in nanoseconds.
+        """
+        return self._event_frame("quic")
+
+    @cached_property
     def radio(self) -> "pl.DataFrame":
         """One row per user and TTI: the PDUs sent, repeated and errored. Times in nanoseconds."""
         return self._event_frame("radio")
@@ -271,7 +279,7 @@ class Result:
         properties of the same names are sorted by time.
 
         Args:
-            table: `packets`, `tcp`, `radio`, `states`, `app` or `changes`.
+            table: `packets`, `tcp`, `quic`, `radio`, `states`, `app` or `changes`.
 
         Raises:
             KeyError: There is no table of that name.
@@ -349,8 +357,9 @@ class Result:
     def _is_logged(self, table: str) -> bool:
         if not (self.path / "events").is_dir():
             return False
-        # The key `log.radio` controls the states of a radio connection, too.
-        return tomllib.loads(self.scenario).get("log", {}).get("radio" if table == "states" else table, True)
+        # The keys `log.radio` and `log.packets` control a second table each.
+        key = {"states": "radio", "quic": "packets"}.get(table, table)
+        return tomllib.loads(self.scenario).get("log", {}).get(key, True)
 
     def _summary_frame(self, table: str) -> "pl.DataFrame":
         import polars as pl

@@ -43,6 +43,7 @@ IDENTITIES = {
     "level",
     "object",
     "packet",
+    "packet_number",
     "peer_connection",
     "repetition",
     "retransmission_of",

@@ -31,6 +31,8 @@ pub enum Event {
     Change(ChangeEvent),
     /// A change in the state of a mobile's radio connection.
     State(StateEvent),
+    /// A packet of QUIC that an end sent or declared lost.
+    Quic(QuicEvent),
 }
 
 /// What happened to a packet at a component.
@@ -295,6 +297,82 @@ impl TcpTrigger {
             Self::WindowProbe => "window-probe",
             Self::CongestionExperienced => "congestion-experienced",
             Self::Closed => "closed",
+        }
+    }
+}
+
+/// A packet of QUIC that an end sent, or declared lost (RFC 9002 §6). Several may share a datagram
+/// (RFC 9000 §12.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuicEvent {
+    /// The flow.
+    pub flow: FlowId,
+    /// Number of the connection in its flow.
+    pub connection: u32,
+    /// The direction in which the packet goes.
+    pub direction: Direction,
+    /// The step.
+    pub step: QuicStep,
+    /// The type, which selects the space of its number.
+    pub packet_type: QuicPacketType,
+    /// Its packet number.
+    pub number: u64,
+}
+
+/// A step of a packet of QUIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuicStep {
+    /// An end sent it.
+    Sent {
+        /// [`Packet::id`] of its datagram.
+        packet: u64,
+        /// Bytes of the packet.
+        size: u32,
+        /// Its frames; `None` if they are encrypted.
+        frames: Option<String>,
+    },
+    /// The end that had sent it declared it lost.
+    Lost,
+}
+
+impl QuicStep {
+    /// The name under which it is logged.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Sent { .. } => "sent",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// The types of numbered packets of QUIC (RFC 9000 §17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub enum QuicPacketType {
+    /// Initial.
+    #[serde(rename = "initial")]
+    Initial,
+    /// Handshake.
+    #[serde(rename = "handshake")]
+    Handshake,
+    /// 0-RTT.
+    #[serde(rename = "0RTT")]
+    ZeroRtt,
+    /// 1-RTT.
+    #[serde(rename = "1RTT")]
+    OneRtt,
+}
+
+impl QuicPacketType {
+    /// All types, in the order of their declaration.
+    pub const ALL: [Self; 4] = [Self::Initial, Self::Handshake, Self::ZeroRtt, Self::OneRtt];
+
+    /// The name under which it is logged: that of qlog.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Initial => "initial",
+            Self::Handshake => "handshake",
+            Self::ZeroRtt => "0RTT",
+            Self::OneRtt => "1RTT",
         }
     }
 }

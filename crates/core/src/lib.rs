@@ -33,7 +33,8 @@ pub mod units;
 pub use counters::{ConnectionTotals, Count, PacketCounters, RadioTotals};
 pub use event::{
     AppEvent, AppStep, Aspect, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, OptionalOffset, PacketEvent,
-    PacketStep, RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent, TcpTrigger,
+    PacketStep, QuicEvent, QuicPacketType, QuicStep, RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent,
+    TcpTrigger,
 };
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{RandomStream, Seed};

@@ -2,8 +2,8 @@
 //! [`Context`] through which the component reports events and returns packets that it drops.
 
 use crate::event::{
-    AppEvent, ChangeEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, RadioEvent, SegmentInfo, StateEvent,
-    TcpEvent,
+    AppEvent, ChangeEvent, ComponentId, DropCause, Event, PacketEvent, PacketStep, QuicEvent, RadioEvent, SegmentInfo,
+    StateEvent, TcpEvent,
 };
 use crate::packet::{Direction, Packet, Slot};
 use crate::time::Instant;
@@ -27,8 +27,10 @@ impl Classes {
     pub const CHANGE: Self = Self(16);
     /// [`Event::State`].
     pub const STATE: Self = Self(32);
+    /// [`Event::Quic`].
+    pub const QUIC: Self = Self(64);
     /// All events.
-    pub const ALL: Self = Self(63);
+    pub const ALL: Self = Self(127);
 
     /// The classes of both sets.
     #[must_use]
@@ -237,6 +239,12 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn state(&mut self, time: Instant, event: impl FnOnce() -> StateEvent) {
         self.emit(Classes::STATE, time, || Event::State(event()));
+    }
+
+    /// Reports that an end sent a packet of QUIC or declared it lost.
+    #[inline]
+    pub fn quic(&mut self, time: Instant, event: impl FnOnce() -> QuicEvent) {
+        self.emit(Classes::QUIC, time, || Event::Quic(event()));
     }
 
     /// Reports a packet's step.

@@ -8,7 +8,7 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread::JoinHandle;
 
-use airpath_core::{AppEvent, ChangeEvent, ComponentId, Instant, RadioEvent, StateEvent, TcpEvent};
+use airpath_core::{AppEvent, ChangeEvent, ComponentId, Instant, QuicEvent, RadioEvent, StateEvent, TcpEvent};
 
 use crate::Summary;
 use crate::batch::{Batch, PacketBatch, Row};
@@ -25,6 +25,8 @@ pub enum Message {
     Packets(PacketBatch),
     /// Rows of `tcp`.
     Tcp(Vec<Row<TcpEvent>>),
+    /// Rows of `quic`.
+    Quic(Vec<Row<QuicEvent>>),
     /// Rows of `radio`.
     Radio(Vec<Row<RadioEvent>>),
     /// Rows of `states`.

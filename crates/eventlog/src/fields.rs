@@ -83,6 +83,21 @@ pub(crate) const TCP: &[Field] = &[
     field("pacing_gain", None, "factor of that rate on the bandwidth of the model, in 256ths (BBR)"),
 ];
 
+pub(crate) const QUIC: &[Field] = &[
+    TIME,
+    REPETITION,
+    field("component", None, "end that sent the packet: `server` or a mobile"),
+    FLOW,
+    field("connection", None, "number of the connection in its flow, from 0"),
+    field("direction", None, "`down` towards the mobile, `up` from it"),
+    field("step", None, "`sent`, or `lost`: the end declared it lost (RFC 9002 §6)"),
+    field("packet", None, "on `sent`: number of its datagram in the table `packets`"),
+    field("size", BYTES, "on `sent`: the packet of QUIC"),
+    field("packet_type", None, "`initial`, `handshake`, `0RTT` or `1RTT`; the last two share their numbers"),
+    field("packet_number", None, "its number: each end counts from 0, by type"),
+    field("frames", None, "on `sent`: its frames, separated by `; `; null if they are encrypted"),
+];
+
 pub(crate) const RADIO: &[Field] = &[
     field("time", NS, "start of the TTI"),
     REPETITION,

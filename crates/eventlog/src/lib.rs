@@ -19,12 +19,13 @@
 //! order of their times, those of different components may not be. `packet` is unique within a
 //! repetition and joins the rows of one packet. `cause` is set on `dropped` rows, the backlog on
 //! `queued` rows, and the transport header (the columns from `offset` on) on `sent` rows of TCP
-//! packets; `ack` only with the ACK flag. A row of `states` has a `name` or a `number`.
+//! packets; `ack` only with the ACK flag. A row of `quic` is one packet of QUIC; several may share
+//! a datagram, which is a row of `packets`. A row of `states` has a `name` or a `number`.
 //!
 //! The key-value metadata of each file have its schema (`airpath.schema`), its writer
 //! (`airpath.version`), and unit and description of its columns as JSON (`airpath.columns`).
-//! Readers support all schemas: a column may be added under the same number, any other change has
-//! a new one.
+//! Readers support all schemas: a table or a column may be added under the same number, any other
+//! change has a new one.
 //!
 //! ```
 //! use airpath_core::{AppEvent, AppStep, Bytes, Classes, ComponentId, Event, FlowId, Instant, Sink};
@@ -54,7 +55,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 use airpath_core::{
-    AppEvent, ChangeEvent, Classes, ComponentId, Event, Instant, RadioEvent, Sink, StateEvent, TcpEvent,
+    AppEvent, ChangeEvent, Classes, ComponentId, Event, Instant, QuicEvent, RadioEvent, Sink, StateEvent, TcpEvent,
 };
 
 use crate::batch::{PacketBatch, Row};
@@ -62,7 +63,7 @@ use crate::feed::{BATCHES_AHEAD, BatchReceiver, BatchSender, Message, Writer, ba
 pub use crate::fields::Field;
 use crate::table::{PartFiles, Table};
 pub use crate::tables::TABLES;
-use crate::tables::{AppRows, ChangeRows, PacketRows, RadioRows, StateRows, TcpRows};
+use crate::tables::{AppRows, ChangeRows, PacketRows, QuicRows, RadioRows, StateRows, TcpRows};
 
 /// Number of the schema described above.
 pub const SCHEMA: u32 = 1;
@@ -81,6 +82,7 @@ pub const ROWS_PER_PART: usize = 1 << 16;
 pub struct EventLog {
     packets: Option<BatchSender<PacketBatch>>,
     tcp: Option<BatchSender<Vec<Row<TcpEvent>>>>,
+    quic: Option<BatchSender<Vec<Row<QuicEvent>>>>,
     radio: Option<BatchSender<Vec<Row<RadioEvent>>>>,
     states: Option<BatchSender<Vec<Row<StateEvent>>>>,
     app: Option<BatchSender<Vec<Row<AppEvent>>>>,
@@ -99,6 +101,8 @@ pub struct Summary {
     pub packets: u64,
     /// Rows of `tcp`.
     pub tcp: u64,
+    /// Rows of `quic`.
+    pub quic: u64,
     /// Rows of `radio`.
     pub radio: u64,
     /// Rows of `states`.
@@ -133,6 +137,7 @@ impl EventLog {
         }
         let (packets, packet_rows) = table!(PACKET, "packets", Packets, PacketRows::new(repetition, &components));
         let (tcp, tcp_rows) = table!(TCP, "tcp", Tcp, TcpRows::new(repetition, &components));
+        let (quic, quic_rows) = table!(QUIC, "quic", Quic, QuicRows::new(repetition, &components));
         let (radio, radio_rows) = table!(RADIO, "radio", Radio, RadioRows::new(repetition, &components));
         let (states, state_rows) = table!(STATE, "states", States, StateRows::new(repetition, &components));
         let (app, app_rows) = table!(APP, "app", App, AppRows::new(repetition));
@@ -140,6 +145,7 @@ impl EventLog {
         let tables = Tables {
             packets: packet_rows,
             tcp: tcp_rows,
+            quic: quic_rows,
             radio: radio_rows,
             states: state_rows,
             app: app_rows,
@@ -149,7 +155,7 @@ impl EventLog {
         let write = move || tables.write(received, &answer);
         let thread = thread::Builder::new().name("event-log".into()).spawn(write)?;
         let (components, writer) = (components.len(), Writer::new(thread, answers));
-        Ok(Self { packets, tcp, radio, states, app, changes, messages, wants: classes, components, writer })
+        Ok(Self { packets, tcp, quic, radio, states, app, changes, messages, wants: classes, components, writer })
     }
 
     /// Writes the buffered rows, and returns the summary.
@@ -167,6 +173,7 @@ impl EventLog {
     pub fn complete(mut self) -> io::Result<(Summary, Spare)> {
         self.packets.iter_mut().for_each(BatchSender::send);
         self.tcp.iter_mut().for_each(BatchSender::send);
+        self.quic.iter_mut().for_each(BatchSender::send);
         self.radio.iter_mut().for_each(BatchSender::send);
         self.states.iter_mut().for_each(BatchSender::send);
         self.app.iter_mut().for_each(BatchSender::send);
@@ -195,6 +202,7 @@ impl Spare {
 struct Tables {
     packets: Option<BatchReceiver<PacketRows>>,
     tcp: Option<BatchReceiver<TcpRows>>,
+    quic: Option<BatchReceiver<QuicRows>>,
     radio: Option<BatchReceiver<RadioRows>>,
     states: Option<BatchReceiver<StateRows>>,
     app: Option<BatchReceiver<AppRows>>,
@@ -205,10 +213,11 @@ impl Tables {
     /// Processes all messages, until the log is dropped.
     fn write(mut self, messages: Receiver<Message>, answer: &Sender<Summary>) -> io::Result<()> {
         for message in messages {
-            let Self { packets, tcp, radio, states, app, changes } = &mut self;
+            let Self { packets, tcp, quic, radio, states, app, changes } = &mut self;
             match message {
                 Message::Packets(rows) => packets.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
                 Message::Tcp(rows) => tcp.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
+                Message::Quic(rows) => quic.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
                 Message::Radio(rows) => radio.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
                 Message::States(rows) => states.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
                 Message::App(rows) => app.as_mut().map_or(Ok(()), |receiver| receiver.add(rows))?,
@@ -227,6 +236,7 @@ impl Tables {
     fn begin(&mut self, repetition: u32) {
         self.packets.iter_mut().for_each(|receiver| receiver.begin(repetition));
         self.tcp.iter_mut().for_each(|receiver| receiver.begin(repetition));
+        self.quic.iter_mut().for_each(|receiver| receiver.begin(repetition));
         self.radio.iter_mut().for_each(|receiver| receiver.begin(repetition));
         self.states.iter_mut().for_each(|receiver| receiver.begin(repetition));
         self.app.iter_mut().for_each(|receiver| receiver.begin(repetition));
@@ -235,11 +245,12 @@ impl Tables {
 
     fn finish(&mut self) -> io::Result<Summary> {
         let mut summary = Summary::default();
-        let Self { packets, tcp, radio, states, app, changes } = self;
+        let Self { packets, tcp, quic, radio, states, app, changes } = self;
         // The error of one table does not prevent the others from being written.
         let written = [
             packets.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.packets, &mut summary.bytes)),
             tcp.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.tcp, &mut summary.bytes)),
+            quic.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.quic, &mut summary.bytes)),
             radio.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.radio, &mut summary.bytes)),
             states.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.states, &mut summary.bytes)),
             app.as_mut().map_or(Ok(()), |receiver| receiver.finish(&mut summary.app, &mut summary.bytes)),
@@ -264,6 +275,10 @@ impl Sink for EventLog {
                 self.packets.iter_mut().for_each(|sender| sender.add(time, at, event));
             }
             Event::Tcp(event) => self.tcp.iter_mut().for_each(|sender| sender.add(time, at, event)),
+            Event::Quic(event) => {
+                named();
+                self.quic.iter_mut().for_each(|sender| sender.add(time, at, event));
+            }
             Event::Radio(event) => {
                 named();
                 self.radio.iter_mut().for_each(|sender| sender.add(time, at, event));

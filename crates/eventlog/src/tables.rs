@@ -3,6 +3,7 @@
 mod app;
 mod changes;
 mod packets;
+mod quic;
 mod radio;
 mod states;
 mod tcp;
@@ -10,6 +11,7 @@ mod tcp;
 pub use app::AppRows;
 pub use changes::ChangeRows;
 pub use packets::PacketRows;
+pub use quic::QuicRows;
 pub use radio::RadioRows;
 pub use states::StateRows;
 pub use tcp::TcpRows;
@@ -24,9 +26,10 @@ use crate::fields::Field;
 use crate::table::Rows;
 
 /// The tables by name, with their columns in the order of the files.
-pub const TABLES: [(&str, &[Field]); 6] = [
+pub const TABLES: [(&str, &[Field]); 7] = [
     ("packets", PacketRows::FIELDS),
     ("tcp", TcpRows::FIELDS),
+    ("quic", QuicRows::FIELDS),
     ("radio", RadioRows::FIELDS),
     ("states", StateRows::FIELDS),
     ("app", AppRows::FIELDS),
@@ -166,6 +169,7 @@ mod tests {
         let columns = [
             names(PacketRows::new(0, &components)),
             names(TcpRows::new(0, &components)),
+            names(QuicRows::new(0, &components)),
             names(RadioRows::new(0, &components)),
             names(StateRows::new(0, &components)),
             names(AppRows::new(0)),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use airpath_core::{
     AppEvent, AppStep, Aspect, Bytes, ChangeEvent, ChangeKind, Classes, ComponentId, Direction, DropCause, Ecn, Event,
-    FlowId, Instant, Packet, PacketEvent, PacketStep, RadioEvent, SegmentInfo, Sink, Slot, Span, StateEvent,
-    StateValue, TcpEvent, TcpTrigger, UserId,
+    FlowId, Instant, Packet, PacketEvent, PacketStep, QuicEvent, QuicPacketType, QuicStep, RadioEvent, SegmentInfo,
+    Sink, Slot, Span, StateEvent, StateValue, TcpEvent, TcpTrigger, UserId,
 };
 use airpath_eventlog::{EventLog, ROWS_PER_PART, SCHEMA, Summary};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -240,6 +240,34 @@ fn senders_and_transmissions_are_read_back() {
             r#"{time: 9, repetition: 3, component: "cell", direction: "up", user: 2, duration: 10000000, pdus: 12, repeated: 3, errored: 2, bytes: 480, level: 255, control: 1}"#
         ]
     );
+}
+
+#[test]
+fn packets_of_quic_are_read_back() {
+    let folder = folder("quic");
+    let mut log = create(&folder, Classes::ALL);
+    let (connection, direction) = (1, Direction::Up);
+    let frames = Some("ack 0-2; ping".to_owned());
+    let steps = [
+        QuicStep::Sent { packet: 9, size: 1200, frames },
+        QuicStep::Lost,
+        QuicStep::Sent { packet: 10, size: 60, frames: None },
+        QuicStep::Lost,
+    ];
+    for (number, (step, packet_type)) in steps.into_iter().zip(QuicPacketType::ALL).enumerate() {
+        let event = QuicEvent { flow: FlowId(2), connection, direction, step, packet_type, number: number as u64 };
+        log.record(Instant::from_nanos(5), ComponentId(1), &Event::Quic(event));
+    }
+    let summary = log.finish().expect("there is room");
+    assert_eq!(summary, Summary { quic: 4, bytes: summary.bytes, ..Summary::default() });
+    let same = r#"time: 5, repetition: 3, component: "cell", flow: 2, connection: 1, direction: "up""#;
+    let expected = [
+        r#"step: "sent", packet: 9, size: 1200, packet_type: "initial", packet_number: 0, frames: "ack 0-2; ping""#,
+        r#"step: "lost", packet: null, size: null, packet_type: "handshake", packet_number: 1, frames: null"#,
+        r#"step: "sent", packet: 10, size: 60, packet_type: "0RTT", packet_number: 2, frames: null"#,
+        r#"step: "lost", packet: null, size: null, packet_type: "1RTT", packet_number: 3, frames: null"#,
+    ];
+    assert_eq!(rows(&folder.join("quic/0003-0000.parquet")), expected.map(|row| format!("{{{same}, {row}}}")));
 }
 
 #[test]

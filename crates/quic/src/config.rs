@@ -10,6 +10,7 @@ use quinn_proto::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use serde::{Deserialize, Serialize};
 
 use crate::controller::ObservedFactory;
+use crate::packet_log::PacketLog;
 use crate::statistics::SharedFigures;
 
 /// The name of this transport.
@@ -181,11 +182,11 @@ impl Config {
     /// # Panics
     /// If a value is out of range ([`Self::check`]).
     pub fn transport_config(&self) -> TransportConfig {
-        self.transport(&SharedFigures::default())
+        self.transport(&SharedFigures::default(), None)
     }
 
-    /// The same; the controller reports to `figures`.
-    pub(crate) fn transport(&self, figures: &SharedFigures) -> TransportConfig {
+    /// The same; the controller reports to `figures`, and quinn its packets to `packets`.
+    pub(crate) fn transport(&self, figures: &SharedFigures, packets: Option<&PacketLog>) -> TransportConfig {
         let mut transport = TransportConfig::default();
         let window = VarInt::from_u64(self.receive_window.get()).expect("`check` limits the window");
         let idle = Duration::from_nanos(self.idle_timeout.as_nanos());
@@ -204,6 +205,7 @@ impl Config {
             .initial_mtu(size)
             .mtu_discovery_config(discovery)
             .datagram_receive_buffer_size(None)
+            .qlog_stream(packets.and_then(PacketLog::stream))
             // One datagram for each call: the link carries datagrams, not segments of an offload.
             .enable_segmentation_offload(false)
             .congestion_controller_factory(Arc::new(ObservedFactory::new(self.factory(), figures.clone())));

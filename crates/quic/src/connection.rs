@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use airpath_core::{Context, Ecn, Instant, Span, TcpEvent, TcpTrigger};
+use airpath_core::{Context, Ecn, Instant, QuicEvent, QuicStep, Span, TcpEvent, TcpTrigger};
 use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto;
 use quinn_proto::{
@@ -14,8 +14,10 @@ use quinn_proto::{
 
 use crate::clock::{Clock, span};
 use crate::config::Config;
-use crate::identity::Identity;
-use crate::null_crypto::NullCrypto;
+use crate::frames::frames;
+use crate::identity::{IDENTIFIER, Identity};
+use crate::null_crypto::{NullCrypto, TAG};
+use crate::packet_log::{LoggedPacket, PacketLog};
 use crate::statistics::{Figures, SharedFigures, Statistics};
 use crate::streams::{Stream, Streams};
 
@@ -63,6 +65,10 @@ pub struct Connection {
     established: bool,
     outcome: Option<Outcome>,
     streams: Streams,
+    /// The packets that quinn reports, if [`Identity::logs_packets`].
+    packets: Option<PacketLog>,
+    /// Whether packets are not encrypted.
+    is_readable: bool,
     figures: SharedFigures,
     /// The figures that were reported last.
     reported: Figures,
@@ -79,7 +85,7 @@ impl Connection {
     /// A client, with the null crypto of `config`.
     pub fn connect(config: Arc<Config>, id: Identity, now: Instant) -> Self {
         let crypto = Arc::new(NullCrypto::new(&config));
-        Self::connect_with(config, id, now, crypto, "server.test")
+        Self { is_readable: true, ..Self::connect_with(config, id, now, crypto, "server.test") }
     }
 
     /// A client with its own cryptography, for the server `name`.
@@ -96,16 +102,17 @@ impl Connection {
         let (clock, figures) = (Clock::new(), SharedFigures::default());
         let mut endpoint = Endpoint::new(Arc::new(id.endpoint_config(config.datagram_size)), None, true, None);
         let mut client = id.client_config(crypto);
-        client.transport_config(Arc::new(config.transport(&figures)));
+        let packets = id.logs_packets.then(PacketLog::default);
+        client.transport_config(Arc::new(config.transport(&figures, packets.as_ref())));
         let connected = endpoint.connect(clock.to_quinn(now), client, id.remote, name);
         let quinn = Some(connected.expect("the address, the version and the name are valid"));
-        Self::new(clock, config, id, endpoint, quinn, figures)
+        Self::new(clock, config, id, endpoint, quinn, figures, packets)
     }
 
     /// A server that waits for one client, with the null crypto of `config`.
     pub fn listen(config: Arc<Config>, id: Identity) -> Self {
         let crypto = Arc::new(NullCrypto::new(&config));
-        Self::listen_with(config, id, crypto)
+        Self { is_readable: true, ..Self::listen_with(config, id, crypto) }
     }
 
     /// A server with its own cryptography that waits for one client.
@@ -113,9 +120,10 @@ impl Connection {
         let (clock, figures) = (Clock::new(), SharedFigures::default());
         let endpoint = id.endpoint_config(config.datagram_size);
         let mut server = id.server_config(crypto);
-        server.transport_config(Arc::new(config.transport(&figures)));
+        let packets = id.logs_packets.then(PacketLog::default);
+        server.transport_config(Arc::new(config.transport(&figures, packets.as_ref())));
         let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(server)), true, None);
-        Self::new(clock, config, id, endpoint, None, figures)
+        Self::new(clock, config, id, endpoint, None, figures, packets)
     }
 
     fn new(
@@ -125,6 +133,7 @@ impl Connection {
         endpoint: Endpoint,
         quinn: Option<(ConnectionHandle, quinn_proto::Connection)>,
         figures: SharedFigures,
+        packets: Option<PacketLog>,
     ) -> Self {
         Self {
             clock,
@@ -136,6 +145,8 @@ impl Connection {
             established: false,
             outcome: None,
             streams: Streams::default(),
+            packets,
+            is_readable: false,
             figures,
             reported: Figures::default(),
             ready: true,
@@ -336,9 +347,33 @@ impl Connection {
         }
     }
 
-    /// Reports changes of the sender since the last call as [`TcpEvent`]s. Call it after each
-    /// input.
+    /// Reports the packets of `datagram`, which [`Self::poll_transmit`] has returned and which is
+    /// `packet` in the log. Does nothing without [`Identity::logs_packets`].
+    pub fn report_sent(&mut self, now: Instant, packet: u64, datagram: &[u8], cx: &mut Context<'_>) {
+        self.report_packets(now, packet, datagram, cx);
+    }
+
+    /// Reports what quinn has reported since the last call. Sent packets are those of `datagram`.
+    fn report_packets(&mut self, now: Instant, packet: u64, mut datagram: &[u8], cx: &mut Context<'_>) {
+        let Some(packets) = &self.packets else { return };
+        let Identity { flow, connection, direction, .. } = self.id;
+        for LoggedPacket { is_lost, packet_type, number, size } in packets.take() {
+            let mut step = QuicStep::Lost;
+            if !is_lost {
+                // quinn reports the packets of a datagram in their order, with their sizes.
+                let (bytes, rest) = datagram.split_at(size as usize);
+                datagram = rest;
+                let frames = if self.is_readable { frames(bytes, IDENTIFIER, TAG) } else { None };
+                step = QuicStep::Sent { packet, size, frames };
+            }
+            cx.quic(now, || QuicEvent { flow, connection, direction, step, packet_type, number });
+        }
+    }
+
+    /// Reports the packets that quinn has declared lost since the last call, and changes of the
+    /// sender as [`TcpEvent`]s. Call it after each input.
     pub fn report(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.report_packets(now, 0, &[], cx);
         if !cx.wants(airpath_core::Classes::TCP) {
             return;
         }

@@ -9,7 +9,7 @@ use quinn_proto::crypto::{self, AeadKey, CryptoError, HandshakeTokenKey, HmacKey
 use quinn_proto::{ClientConfig, ConnectionId, ConnectionIdGenerator, EndpointConfig, ServerConfig, TimeSource};
 
 /// Bytes of a connection identifier: as of quinn's own generator.
-const IDENTIFIER: usize = 8;
+pub const IDENTIFIER: usize = 8;
 /// Bytes of the first destination identifier of a client (RFC 9000 §7.2: at least 8).
 const FIRST_DESTINATION: usize = 20;
 
@@ -22,8 +22,12 @@ pub struct Identity {
     pub direction: Direction,
     /// Address of the peer at the beginning.
     pub remote: SocketAddr,
+    /// Number of the connection in its flow, for the log.
+    pub connection: u32,
     /// Whether a server accepts that its client migrates (RFC 9000 §9); off by default.
     pub migration: bool,
+    /// Whether the packets that it sends and loses are reported; off by default.
+    pub logs_packets: bool,
     /// Seed of quinn's generator and keys.
     seed: RandomStream,
     /// Connection identifiers.
@@ -35,7 +39,8 @@ impl Identity {
     pub fn new(flow: FlowId, direction: Direction, mut random: impl FnMut(&str) -> RandomStream) -> Self {
         // An address for documentation (RFC 5737). Who sends the datagrams has the real one.
         let remote = (Ipv4Addr::new(192, 0, 2, 1), 443).into();
-        Self { flow, direction, remote, migration: false, seed: random("seed"), identifiers: random("identifiers") }
+        let (seed, identifiers) = (random("seed"), random("identifiers"));
+        Self { flow, direction, remote, connection: 0, migration: false, logs_packets: false, seed, identifiers }
     }
 
     /// The settings of quinn's end point, for UDP payloads of up to `datagram_size` bytes.

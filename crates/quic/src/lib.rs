@@ -26,8 +26,10 @@ pub mod clock;
 pub mod config;
 pub mod connection;
 mod controller;
+mod frames;
 mod identity;
 pub mod null_crypto;
+mod packet_log;
 pub mod statistics;
 mod streams;
 

@@ -21,7 +21,7 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
 
 /// Bytes of the tag of an AEAD of TLS 1.3 (RFC 9001 §5.3).
-const TAG: usize = 16;
+pub(crate) const TAG: usize = 16;
 /// Bytes of the sample for header protection (RFC 9001 §5.4.2).
 const SAMPLE: usize = 16;
 /// Bytes of a ServerHello with an X25519 key share and no session identifier (RFC 8446 §4.1.3).

@@ -2,12 +2,13 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
-use airpath_core::{Bytes, Direction, FlowId, Instant};
-use airpath_quic::{Config, Connection, Controller, Identity};
-use support::{Done, Run, download, drive, random};
+use airpath_core::{Bytes, Direction, Instant, QuicEvent, QuicPacketType, QuicStep};
+use airpath_quic::{Config, Connection, Controller};
+use support::{Done, Run, download, drive, identities};
 
 #[test]
 fn a_download_fills_the_link() {
@@ -74,10 +75,10 @@ fn download_with_tls(run: &Run) -> Done {
     let client = quinn_proto::crypto::rustls::QuicClientConfig::try_from(client).expect("it has an initial suite");
     let server = quinn_proto::crypto::rustls::QuicServerConfig::try_from(server).expect("it has an initial suite");
     let config = Arc::new(run.config.clone());
-    let identity = |direction, name| Identity::new(FlowId(0), direction, random(run.seed, name));
-    let id = identity(Direction::Up, "client");
-    let client = Connection::connect_with(Arc::clone(&config), id, Instant::ZERO, Arc::new(client), "server.test");
-    drive(run, client, Connection::listen_with(config, identity(Direction::Down, "server"), Arc::new(server)))
+    let [client_id, server_id] = identities(run);
+    let config_of_client = Arc::clone(&config);
+    let client = Connection::connect_with(config_of_client, client_id, Instant::ZERO, Arc::new(client), "server.test");
+    drive(run, client, Connection::listen_with(config, server_id, Arc::new(server)))
 }
 
 #[test]
@@ -90,6 +91,86 @@ fn null_crypto_takes_the_time_of_tls() {
     println!("null {:.6} s, {} drops; TLS {:.6} s, {} drops", seconds(&null), null.dropped, seconds(&tls), tls.dropped);
     assert!((seconds(&null) / seconds(&tls) - 1.0).abs() < 0.001, "{null:?} {tls:?}");
     assert!((null.dropped as f64 / tls.dropped as f64 - 1.0).abs() < 0.01, "{null:?} {tls:?}");
+}
+
+/// Numbers by direction and type, and the frames of the packets, checked against the statistics of
+/// quinn and the sizes of the datagrams.
+fn logged_packets(done: &Done) -> BTreeMap<(Direction, QuicPacketType), Vec<Option<String>>> {
+    let mut sent = BTreeMap::<_, Vec<Option<String>>>::new();
+    let mut sizes = vec![0; done.datagrams.len()];
+    let mut lost = BTreeMap::<_, Vec<u64>>::new();
+    for QuicEvent { direction, step, packet_type, number, .. } in &done.log {
+        let sent = sent.entry((*direction, *packet_type)).or_default();
+        match step {
+            QuicStep::Sent { packet, size, frames } => {
+                // quinn skips numbers of 1-RTT packets (RFC 9000 §21.4).
+                assert!(*number >= sent.len() as u64);
+                sent.resize(*number as usize, None);
+                sent.push(Some(frames.clone().unwrap_or_default()));
+                sizes[*packet as usize] += *size as usize;
+            }
+            QuicStep::Lost => {
+                assert!(sent[*number as usize].is_some(), "{packet_type:?} {number} was not sent");
+                lost.entry(*direction).or_default().push(*number);
+            }
+        }
+    }
+    assert_eq!(sizes, done.datagrams);
+    let count = |direction| lost.get(&direction).map_or(0, Vec::len) as u64;
+    assert_eq!((count(Direction::Down), count(Direction::Up)), (done.lost_packets, done.lost_by_client));
+    sent
+}
+
+#[test]
+fn logged_packets_have_the_numbers_of_quinn() {
+    for congestion in Controller::ALL {
+        for run in [
+            Run { bytes: 8 << 20, ..Run::default() },
+            // Small queues, so that losses are many, and probes of the path MTU.
+            Run { bytes: 4 << 20, queue: 20_000, config: Config::default(), ..Run::default() },
+        ] {
+            let run = Run { config: Config { congestion, ..run.config }, logs_packets: true, ..run };
+            let done = download(&run);
+            assert!(done.finished.is_some() && done.lost_packets > 20, "{congestion:?}: {}", done.lost_packets);
+            let sent = logged_packets(&done);
+            // Each frame can be read, and each acknowledged packet was sent.
+            for ((direction, packet_type), packets) in &sent {
+                let acknowledged = &sent[&(direction.opposite(), *packet_type)];
+                for frame in packets.iter().flatten().flat_map(|frames| frames.split("; ")) {
+                    for range in frame.strip_prefix("ack ").into_iter().flat_map(|ranges| ranges.split(' ')) {
+                        let (first, last) = range.split_once('-').expect("a range has both ends");
+                        let [first, last] = [first, last].map(|number| number.parse::<usize>().expect("a number"));
+                        assert!(acknowledged[first..=last].iter().all(Option::is_some), "{frame}");
+                    }
+                }
+                assert!(packets.iter().flatten().all(|frames| !frames.is_empty()), "{direction:?} {packet_type:?}");
+            }
+            let down = &sent[&(Direction::Down, QuicPacketType::OneRtt)];
+            let streams = down.iter().flatten().flat_map(|frames| frames.split("; "));
+            let bytes = streams.filter_map(|frame| {
+                let [offset, length] =
+                    frame.strip_prefix("stream 0 ")?.trim_end_matches(" fin").split_once(' ')?.into();
+                Some(offset.parse::<u64>().ok()? + length.parse::<u64>().ok()?)
+            });
+            assert_eq!(bytes.max(), Some(run.bytes));
+            let without = download(&Run { logs_packets: false, ..run });
+            let (log, datagrams) = (Vec::new(), Vec::new());
+            assert_eq!(without, Done { log, datagrams, ..done }, "the log changes nothing");
+        }
+    }
+}
+
+#[test]
+fn encrypted_packets_have_numbers_and_no_frames() {
+    let run = Run { bytes: 8 << 20, logs_packets: true, ..Run::default() };
+    let (null, tls) = (download(&run), download_with_tls(&run));
+    let frameless = |event: &QuicEvent| !matches!(event.step, QuicStep::Sent { frames: Some(_), .. });
+    assert!(tls.log.iter().all(frameless) && !null.log.iter().all(frameless));
+    assert!(tls.lost_packets > 20);
+    let sent = logged_packets(&tls);
+    let types = |sent: &BTreeMap<(Direction, QuicPacketType), _>| sent.keys().copied().collect::<Vec<_>>();
+    assert_eq!(types(&sent), types(&logged_packets(&null)), "initial, handshake and 1-RTT packets of both");
+    assert_eq!(sent.len(), 6);
 }
 
 /// CUBIC over a queue of 4 MB, in which slow start loses every second packet of its tail.

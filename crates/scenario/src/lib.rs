@@ -130,7 +130,7 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
-    /// Every step of every packet.
+    /// Every step of every packet, and the packets of QUIC in datagrams.
     pub packets: bool,
     /// The state of TCP senders.
     pub tcp: bool,
@@ -150,7 +150,7 @@ impl Log {
     /// These classes as a set.
     pub fn classes(self) -> Classes {
         [
-            (self.packets, Classes::PACKET),
+            (self.packets, Classes::PACKET.with(Classes::QUIC)),
             (self.tcp, Classes::TCP),
             (self.radio, Classes::RADIO.with(Classes::STATE)),
             (self.app, Classes::APP),

@@ -45,6 +45,8 @@ pub struct Identity {
     pub start: Instant,
     /// Whether its ends migrate when its bearer changes.
     pub migrates: bool,
+    /// Whether its packets of QUIC are logged.
+    pub logs_packets: bool,
     /// The stream of the random choices of its congestion control.
     pub random: RandomStream,
 }
@@ -170,6 +172,16 @@ impl Flow {
             Self::Voice(flow) => flow.wake(now, side, network),
             Self::Exchanges(flow) => flow.wake(now, side, network),
             Self::Ftp(flow) => flow.wake(now, side, network),
+        }
+    }
+
+    /// Logs the packets of QUIC, if it has any. Call it before the first wake-up.
+    pub fn log_packets(&mut self) {
+        match self {
+            Self::QuicTransfer(flow) => flow.log_packets(),
+            Self::QuicTransactions(flow) => flow.identity.logs_packets = true,
+            Self::Page(flow) => flow.identity.logs_packets = true,
+            _ => {}
         }
     }
 

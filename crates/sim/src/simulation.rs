@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::{Phase, Transfer};
 use airpath_capture::headers::HeaderRecorder;
-use airpath_core::{FlowId, Instant, Seed, Sink, Span, UserId};
+use airpath_core::{Classes, FlowId, Instant, Seed, Sink, Span, UserId};
 use airpath_path::{Change, Hop, Path, Route, Side, Topology};
 use airpath_result::summary::Ended;
 use airpath_scenario::proxy::HttpConfig;
@@ -92,6 +92,7 @@ impl Setup {
                 start: Instant::ZERO + planned.start,
                 migrates: planned.steered
                     && scenario.steering.is_some_and(|steering| steering.addresses == Addresses::Two),
+                logs_packets: false,
                 random: seed.stream(&format!("flow-{}/tcp", planned.name)),
             };
             match &planned.work {
@@ -169,7 +170,10 @@ impl Setup {
     }
 
     /// Prepares a run that reports events to `sink` and packets to `captures`.
-    pub fn start<'a>(self, sink: Option<&'a mut (dyn Sink + 'a)>, captures: Option<Captures>) -> Simulation<'a> {
+    pub fn start<'a>(mut self, sink: Option<&'a mut (dyn Sink + 'a)>, captures: Option<Captures>) -> Simulation<'a> {
+        if sink.as_ref().is_some_and(|sink| sink.wants().intersects(Classes::QUIC)) {
+            self.flows.iter_mut().for_each(Flow::log_packets);
+        }
         let mut network = Network::new(Path::new(self.topology, sink), self.flows.len());
         network.captures = captures;
         network.steering = self.steering;
@@ -329,6 +333,7 @@ fn probes(
             user: UserId::new(user as u32),
             start: Instant::ZERO,
             migrates: false,
+            logs_packets: false,
         };
         Flow::Ping(Box::new(PingFlow::probes(identity, config, duration)))
     })

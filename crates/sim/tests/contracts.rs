@@ -106,6 +106,7 @@ proptest! {
                 Event::Radio(radio) => (at, 1, radio.direction as u32, radio.user.number(), ""),
                 Event::Tcp(tcp) => (at, 2, tcp.direction as u32, tcp.flow.0, ""),
                 Event::App(app) => (at, 3, 0, app.flow.0, ""),
+                Event::Quic(quic) => (at, 6, quic.direction as u32, quic.flow.0, quic.step.name()),
                 Event::Change(_) => (at, 4, 0, 0, ""),
                 Event::State(StateEvent { user, direction, aspect, .. }) => {
                     (at, 5, direction.map_or(2, |direction| direction as u32), user.number(), aspect.name())

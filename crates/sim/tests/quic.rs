@@ -1,9 +1,10 @@
 //! Flows over QUIC: every preset, determinism, conservation, a deep queue, captures.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use airpath_core::{AppStep, Direction, Event, Memory, PacketStep, Seed};
+use airpath_core::{AppStep, Direction, Event, Memory, PacketStep, QuicEvent, QuicPacketType, QuicStep, Seed};
 use airpath_scenario::Scenario;
 use airpath_scenario::preset::{Kind, Preset};
 use airpath_sim::flow::{Flow, QuicTransferFlow};
@@ -93,6 +94,60 @@ fn conserves(memory: &Memory) {
     let ended = count(|step| matches!(step, PacketStep::Received | PacketStep::Dropped(_)));
     // Those in flight when the flow ended.
     assert!(sent >= ended && sent - ended < 20, "{sent} sent, {ended} received or dropped");
+}
+
+#[test]
+fn the_packets_in_datagrams_are_logged_with_their_losses() {
+    let (memory, _, lost) = run(&download(WIRED, "4 MB", ""), |flows| {
+        let flow = transfer(&flows[0]);
+        [flow.sender(), flow.receiver()].map(|end| end.statistics().lost_packets)
+    });
+    let mut datagrams = BTreeMap::new();
+    let mut counts = [0; 2];
+    let mut logged = BTreeMap::<u64, Vec<(QuicPacketType, u32)>>::new();
+    for (.., event) in &memory.events {
+        match event {
+            Event::Packet(event) if matches!(event.step, PacketStep::Sent(_)) => {
+                datagrams.insert(event.packet.id, event.packet.size);
+            }
+            Event::Quic(QuicEvent {
+                flow,
+                connection,
+                step: QuicStep::Sent { packet, size, frames },
+                packet_type,
+                ..
+            }) => {
+                assert_eq!((flow.0, *connection, frames.is_some()), (0, 0, true));
+                logged.entry(*packet).or_default().push((*packet_type, *size));
+            }
+            Event::Quic(QuicEvent { direction, step: QuicStep::Lost, .. }) => counts[*direction as usize] += 1,
+            _ => {}
+        }
+    }
+    assert!(lost[0] > 0, "the queue overflows");
+    assert_eq!(counts, lost, "of the server and of the mobile");
+    // Each datagram is its packets, behind the headers of IP and UDP.
+    let sizes = logged.iter().map(|(packet, each)| (*packet, each.iter().map(|(_, size)| size).sum::<u32>() + 28));
+    assert_eq!(sizes.collect::<BTreeMap<_, _>>(), datagrams);
+    let types = |each: &[(QuicPacketType, u32)]| each.iter().map(|(packet_type, _)| *packet_type).collect::<Vec<_>>();
+    let coalesced = [QuicPacketType::Initial, QuicPacketType::Handshake];
+    assert!(logged.values().any(|each| types(each) == coalesced), "the server's first flight");
+}
+
+#[test]
+fn each_connection_has_a_number_in_the_log() {
+    let text = format!(
+        "{WIRED}\n[[flow]]\nkind = \"transactions\"\ntransport = \"quic-quinn\"\nresponse = \"500 B\"\n\
+         connections = \"each\"\ntransactions = 3"
+    );
+    let (memory, ..) = run(&text, |_| ());
+    let begun = memory.events.iter().filter_map(|(.., event)| match event {
+        Event::Quic(QuicEvent { connection, direction: Direction::Up, packet_type, number: 0, .. }) => {
+            (*packet_type == QuicPacketType::Initial).then_some(*connection)
+        }
+        _ => None,
+    });
+    assert_eq!(begun.collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]

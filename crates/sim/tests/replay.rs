@@ -136,7 +136,7 @@ fn steps(log: &Memory, end: Instant) -> BTreeSet<String> {
                 Event::Packet(PacketEvent { packet: Packet { slot: Slot(0), ..event.packet }, ..*event })
             }
             Event::Change(_) => event.clone(),
-            Event::Tcp(_) | Event::Radio(_) | Event::App(_) | Event::State(_) => return None,
+            Event::Tcp(_) | Event::Quic(_) | Event::Radio(_) | Event::App(_) | Event::State(_) => return None,
         };
         Some(format!("{} {at:?} {event:?}", time.as_nanos()))
     };

@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use airpath_core::{Direction, Ecn, FlowId, Instant, RandomStream, Seed, Span};
+use airpath_core::{
+    Classes, ComponentId, Context, Direction, Ecn, Event, FlowId, Instant, QuicEvent, RandomStream, Seed, Sink, Span,
+};
 use airpath_quic::{Config, Connection, Identity, Outcome};
 
 /// Bytes of IPv4 and UDP headers.
@@ -58,6 +60,8 @@ pub struct Run {
     pub seed: u64,
     /// Extra calls of `handle_timeout` and `poll_transmit` between the wake-ups.
     pub early_polls: bool,
+    /// Whether the packets of QUIC are logged.
+    pub logs_packets: bool,
 }
 
 impl Default for Run {
@@ -70,6 +74,7 @@ impl Default for Run {
             queue: 250_000,
             seed: 1,
             early_polls: false,
+            logs_packets: false,
         }
     }
 }
@@ -85,6 +90,11 @@ pub struct Done {
     pub dropped: u64,
     pub packets: u64,
     pub lost_packets: u64,
+    /// Of the packets of the client.
+    pub lost_by_client: u64,
+    /// The packets of QUIC, if they are logged, and the sizes of their datagrams.
+    pub log: Vec<QuicEvent>,
+    pub datagrams: Vec<usize>,
     /// FNV-1a of times and bytes of all datagrams.
     pub digest: u64,
 }
@@ -93,11 +103,34 @@ pub fn random(seed: u64, name: &str) -> impl FnMut(&str) -> RandomStream {
     move |part| Seed::new(seed).stream(&format!("{name}/{part}"))
 }
 
+/// The client and the server of a run.
+pub fn identities(run: &Run) -> [Identity; 2] {
+    [(Direction::Up, "client"), (Direction::Down, "server")].map(|(direction, name)| {
+        let mut identity = Identity::new(FlowId(0), direction, random(run.seed, name));
+        identity.logs_packets = run.logs_packets;
+        identity
+    })
+}
+
+/// Collects the packets of QUIC.
+#[derive(Default)]
+struct Log(Vec<QuicEvent>);
+
+impl Sink for Log {
+    fn wants(&self) -> Classes {
+        Classes::QUIC
+    }
+
+    fn record(&mut self, _: Instant, _: ComponentId, event: &Event) {
+        let Event::Quic(event) = event else { panic!("{event:?} is not wanted") };
+        self.0.push(event.clone());
+    }
+}
+
 /// A download of `run.bytes` with null crypto.
 pub fn download(run: &Run) -> Done {
     let config = Arc::new(run.config.clone());
-    let client = Identity::new(FlowId(0), Direction::Up, random(run.seed, "client"));
-    let server = Identity::new(FlowId(0), Direction::Down, random(run.seed, "server"));
+    let [client, server] = identities(run);
     let client = Connection::connect(Arc::clone(&config), client, Instant::ZERO);
     drive(run, client, Connection::listen(config, server))
 }
@@ -111,6 +144,7 @@ pub fn drive(run: &Run, mut client: Connection, mut server: Connection) -> Done 
     let mut digest = 0xcbf2_9ce4_8422_2325_u64;
     let mut datagram = Vec::new();
     let mut received = 0;
+    let (mut log, mut dropped, mut datagrams) = (Log::default(), Vec::new(), Vec::new());
     loop {
         for _ in 0..2 {
             if client.is_established() && !requested {
@@ -131,6 +165,11 @@ pub fn drive(run: &Run, mut client: Connection, mut server: Connection) -> Done 
                         digest = (digest ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
                     }
                     link.push(now, &datagram);
+                    if run.logs_packets {
+                        let mut cx = Context::new(Some(&mut log), &mut dropped, ComponentId(0));
+                        end.report_sent(now, datagrams.len() as u64, &datagram, &mut cx);
+                        datagrams.push(datagram.len());
+                    }
                 }
             }
         }
@@ -150,6 +189,9 @@ pub fn drive(run: &Run, mut client: Connection, mut server: Connection) -> Done 
                 dropped: up.dropped + down.dropped,
                 packets: up.carried + down.carried,
                 lost_packets: server.statistics().lost_packets,
+                lost_by_client: client.statistics().lost_packets,
+                log: log.0,
+                datagrams,
                 digest,
             };
         }
@@ -170,6 +212,9 @@ pub fn drive(run: &Run, mut client: Connection, mut server: Connection) -> Done 
             }
             if end.next_wakeup().is_some_and(|at| at <= now) {
                 end.handle_timeout(now);
+            }
+            if run.logs_packets {
+                end.report(now, &mut Context::new(Some(&mut log), &mut dropped, ComponentId(0)));
             }
         }
     }

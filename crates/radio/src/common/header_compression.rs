@@ -596,6 +596,7 @@ impl Sink for Restoring<'_, '_> {
             Event::App(_) => Classes::APP,
             Event::Change(_) => Classes::CHANGE,
             Event::State(_) => Classes::STATE,
+            Event::Quic(_) => Classes::QUIC,
         };
         self.cx.emit(class, time, || event.clone());
     }

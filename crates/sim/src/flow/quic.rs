@@ -54,7 +54,9 @@ impl Pair {
         let end = |direction, side: &str| {
             let random = |part: &str| seed.stream(&format!("flow-{}/quic-{number}/{side}/{part}", identity.name));
             let mut end = QuicIdentity::new(flow, direction, random);
-            end.migration = identity.migrates;
+            // On the path, each connection of a page is a flow.
+            end.connection = if flow == identity.id { number } else { 0 };
+            (end.migration, end.logs_packets) = (identity.migrates, identity.logs_packets);
             end
         };
         Self {
@@ -130,6 +132,8 @@ impl Pair {
                 Side::Mobile => *interface,
                 Side::Server => user_of(remote).filter(|_| identity.migrates),
             };
+            let (packet, component) = (network.packets, network.component(identity.user, side));
+            end.report_sent(now, packet, datagram, &mut network.context(component));
             let outgoing = Outgoing {
                 flow: *flow,
                 user: user.unwrap_or(identity.user),

@@ -20,6 +20,7 @@ pub struct QuicTransferFlow {
     pub milestones: Milestones,
     /// Settings of both ends.
     pub quic: Settings,
+    seed: Seed,
     pair: Pair,
     mobile_role: Role,
     server_role: Role,
@@ -37,11 +38,19 @@ impl QuicTransferFlow {
             transfer,
             milestones: Milestones::default(),
             quic: quic.clone(),
+            seed,
             mobile_role,
             server_role,
             started: false,
             over: false,
         }
+    }
+
+    /// Logs the packets of its connection, which has not begun yet.
+    pub(in crate::flow) fn log_packets(&mut self) {
+        let Self { identity, quic, seed, .. } = self;
+        identity.logs_packets = true;
+        self.pair = Pair::new(identity.start, identity, identity.id, 0, &quic.config, *seed);
     }
 
     /// The end that sends the bytes.
