@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from airpath.result import NotLoggedError, Result
+from airpath.result import Result
 from airpath.tables import PROXY, is_quic
 
 Kind = Literal["client", "server"]
@@ -44,6 +44,8 @@ class Connection:
     packets: pl.DataFrame
     """The steps of its packets in the order of time: `sent` and `received` at its ends, and
     `created` by a middlebox between them."""
+    quic: pl.DataFrame
+    """The packets of QUIC that its ends sent or declared lost, in the order of time."""
     ends: tuple[End, ...]
 
 
@@ -72,7 +74,7 @@ def connections(result: Result, repetition: int) -> Iterator[Connection]:
     senders = result.scan("tcp").filter(own).collect().sort("time", maintain_order=True)
     steps = result.scan("packets").filter(own & pl.col("step").is_in(_STEPS)).collect()
     steps = steps.sort("time", maintain_order=True)
-    arrivals = _arrivals(result, repetition)
+    all_quic = result.scan("quic").filter(own).collect().sort("time", maintain_order=True)
     flows = [row for row in result.summary["flows"] if row["repetition"] == repetition]
     known = {row["flow"]: row for row in flows}
     for flow in sorted(set(senders["flow"])):
@@ -80,15 +82,16 @@ def connections(result: Result, repetition: int) -> Iterator[Connection]:
         row = known[flow % len(flows)]
         title = row["name"] if flow in known else f"{row['name']}, connection {flow // len(flows)}"
         packets, states = steps.filter(flow=flow), senders.filter(flow=flow)
-        quic = is_quic(row)
+        quic = all_quic.filter(flow=flow)
         for ends, side in _sides(packets, row["mobile"], proxied=PROXY in set(states["component"])):
-            numbers = _by_datagrams(side, arrivals.get(flow, [])) if quic else _by_segments(side)
+            numbers = _by_datagrams(quic) if is_quic(row) else _by_segments(side)
             for number, part in _parts(side, numbers):
                 yield Connection(
                     title if number == 0 else f"{title}, connection {number}",
                     str(flow) if number == 0 else f"{flow}-{number}",
-                    "QUIC" if quic else "TCP",
+                    "QUIC" if is_quic(row) else "TCP",
                     part.drop("end"),
+                    quic.filter(connection=number),
                     tuple(
                         End(
                             end_title,
@@ -165,44 +168,9 @@ def _by_segments(packets: pl.DataFrame) -> dict[int, int]:
     return numbers
 
 
-def _arrivals(result: Result, repetition: int) -> dict[int, list[int]]:
-    """Return when transactions with a connection each ended, by flow."""
-    flows = {
-        row["flow"]
-        for row in result.summary["flows"]
-        if row["repetition"] == repetition and row.get("connections") == "each"
-    }
-    try:
-        steps = result.scan("app").filter(pl.col("repetition") == repetition, step="arrived").collect()
-    except NotLoggedError:
-        return {}
-    return {flow: sorted(steps.filter(flow=flow)["time"]) for flow in flows}
-
-
-def _by_datagrams(packets: pl.DataFrame, arrivals: list[int]) -> dict[int, int]:
-    """Return the number of the connection of each datagram of QUIC, from 0.
-
-    A connection begins with its first Initial: the first datagram of that size that the client
-    sends after the end of the transaction before. The log does not have the connection of a
-    datagram, so each belongs to the latest connection of its sender.
-    """
-    first = packets.filter(step="sent").head(1)
-    if first.is_empty():
-        return {}
-    client, initial = first["direction"][0], first["size"][0]
-    numbers: dict[int, int] = {}
-    latest = {"down": 0, "up": 0}
-    waiting = list(arrivals)
-    columns = ("time", "step", "direction", "packet", "size")
-    for time, step, direction, packet, size in packets.select(*columns).rows():
-        if step == "received":
-            latest[OPPOSITE[direction]] = max(latest[OPPOSITE[direction]], numbers.get(packet, 0))
-            continue
-        if waiting and direction == client and size == initial and time >= waiting[0]:
-            waiting.pop(0)
-            latest[direction] += 1
-        numbers[packet] = latest[direction]
-    return numbers
+def _by_datagrams(quic: pl.DataFrame) -> dict[int, int]:
+    """Return the number of the connection of each datagram of QUIC, from 0."""
+    return dict(quic.filter(step="sent").select("packet", "connection").rows())
 
 
 def _parts(side: pl.DataFrame, numbers: dict[int, int]) -> Iterator[tuple[int, pl.DataFrame]]:

@@ -9,6 +9,7 @@ start of the run.
 import heapq
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,26 @@ _TRIGGERS = {"timeout": "persistent_congestion", "congestion-experienced": "ECN"
 _PROBES = {"tail-probe", "window-probe"}
 _REPEATS = {*_PROBES, "timeout"}
 """Triggers of the table `tcp` at which a sender repeats bytes."""
+_FIELDS = {
+    "padding": ("payload_length",),
+    "reset_stream": ("stream_id", "error_code", "final_size"),
+    "stop_sending": ("stream_id", "error_code"),
+    "crypto": ("offset", "length"),
+    "stream": ("stream_id", "offset", "length"),
+    "max_data": ("maximum",),
+    "max_stream_data": ("stream_id", "maximum"),
+    "max_streams": ("stream_type", "maximum"),
+    "data_blocked": ("limit",),
+    "stream_data_blocked": ("stream_id", "limit"),
+    "streams_blocked": ("stream_type", "limit"),
+    "new_connection_id": ("sequence_number", "retire_prior_to", "connection_id"),
+    "retire_connection_id": ("sequence_number",),
+    "connection_close": ("error_space", "error_code", "trigger_frame_type"),
+}
+"""Keys of the values of a frame in the column `frames` of the table `quic`."""
+_TEXTS = {"stream_type", "connection_id", "error_space"}
+_EXTENSIONS = {"immediate_ack": 0x1F}
+"""Types of frames that qlog does not have."""
 _UDP_OVER_IP = 28
 """Bytes of the headers of IPv4 and UDP in front of a QUIC packet."""
 
@@ -83,14 +104,13 @@ def qlog(result: Result, path: Path, *, repetition: int | None = None) -> Path:
 def _traces(result: Result, number: int) -> Iterator[dict[str, Any]]:
     """Yield a trace for each end of each connection."""
     for connection in connections(result, number):
-        numbers = _numbers(connection.packets)
-        frames = _frames(connection.packets, numbers)
+        if connection.protocol == "QUIC":
+            own = partial(_quic_packets, _datagrams(connection.quic), connection.quic.filter(step="lost"))
+        else:
+            numbers = _numbers(connection.packets)
+            own = partial(_segments, numbers, _frames(connection.packets, numbers))
         for end in connection.ends:
-            events = [
-                *_losses(end, numbers),
-                *_packets(end.packets, connection.protocol, numbers, frames),
-                *_sender(end.senders),
-            ]
+            events = [*own(end), *_sender(end.senders)]
             # Equal times keep this order: what an end receives comes before what follows from it.
             events.sort(key=lambda event: event["time"])
             yield {
@@ -108,7 +128,7 @@ def _traces(result: Result, number: int) -> Iterator[dict[str, Any]]:
 
 
 def _numbers(packets: pl.DataFrame) -> dict[int, int]:
-    """Return the number of each packet of a connection, by that of the run.
+    """Return the number of each packet of a connection over TCP, by that of the run.
 
     Each end numbers what it sends, from 0, as in QUIC: a packet that is sent again has another. A
     middlebox between the ends may send a copy, which has the number of its original, or packets of
@@ -178,20 +198,64 @@ def _ranges(numbers: list[int]) -> list[list[int]]:
     return ranges
 
 
-def _packets(
-    packets: pl.DataFrame, protocol: str, numbers: dict[int, int], frames: dict[int, list[dict[str, Any]]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the packets that an end sent or received."""
-    around = _UDP_OVER_IP if protocol == "QUIC" else 0
-    for time, step, packet, size in packets.select("time", "step", "packet", "size").rows():
+def _segments(numbers: dict[int, int], frames: dict[int, list[dict[str, Any]]], end: End) -> Iterator[dict[str, Any]]:
+    """Yield the segments that an end of TCP considered lost, sent and received."""
+    yield from _losses(end, numbers)
+    for time, step, packet, size in end.packets.select("time", "step", "packet", "size").rows():
         data: dict[str, Any] = {
-            # The log has the packets of a flow without their encryption levels.
+            # TCP has no packet types.
             "header": {"packet_type": "unknown", "packet_number": numbers[packet]},
-            "raw": {"length": size - around},
+            "raw": {"length": size},
         }
         if packet in frames:
             data["frames"] = frames[packet]
         yield _event(time, f"transport:packet_{step}", data)
+
+
+def _datagrams(quic: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
+    """Return the packets of QUIC in each datagram, by its number, as data of qlog's events."""
+    datagrams: dict[int, list[dict[str, Any]]] = {}
+    columns = ("packet", "packet_type", "packet_number", "size", "frames")
+    for datagram, kind, number, size, frames in quic.filter(step="sent").select(*columns).rows():
+        data: dict[str, Any] = {
+            "header": {"packet_type": kind, "packet_number": number},
+            "raw": {"length": size},
+            "datagram_id": datagram,
+        }
+        if frames is not None:
+            data["frames"] = [_frame(frame) for frame in frames.split("; ")]
+        datagrams.setdefault(datagram, []).append(data)
+    return datagrams
+
+
+def _frame(text: str) -> dict[str, Any]:
+    """Return a frame of QUIC from its text in the log."""
+    name, *values = text.split(" ")
+    if name == "ack":
+        ranges = [[int(number) for number in each.split("-")] for each in values]
+        return {"frame_type": name, "acked_ranges": sorted(ranges)}
+    if name in _EXTENSIONS:
+        return {"frame_type": "unknown", "raw_frame_type": _EXTENSIONS[name]}
+    fields = {
+        key: value if key in _TEXTS else int(value) for key, value in zip(_FIELDS.get(name, ()), values, strict=False)
+    }
+    return {"frame_type": name, **fields} | ({"fin": True} if values[-1:] == ["fin"] else {})
+
+
+def _quic_packets(datagrams: dict[int, list[dict[str, Any]]], lost: pl.DataFrame, end: End) -> Iterator[dict[str, Any]]:
+    """Yield the packets that an end of QUIC received, declared lost and sent."""
+    columns = ("time", "packet", "size")
+    for step in ("received", "sent"):
+        if step == "sent":
+            for time, kind, number in (
+                lost.filter(component=end.component).select("time", "packet_type", "packet_number").rows()
+            ):
+                yield _event(time, "recovery:packet_lost", {"header": {"packet_type": kind, "packet_number": number}})
+        for time, datagram, size in end.packets.filter(step=step).select(*columns).rows():
+            # An answer of the end point itself, such as a version negotiation, has no number.
+            unknown = {"header": {"packet_type": "unknown"}, "raw": {"length": size - _UDP_OVER_IP}}
+            for data in datagrams.get(datagram, [unknown]):
+                yield _event(time, f"transport:packet_{step}", data)
 
 
 def _losses(end: End, numbers: dict[int, int]) -> Iterator[dict[str, Any]]:
