@@ -11,6 +11,7 @@
 //! | [`state`] | the names of the states of a radio connection |
 //! | [`sink`] | the receiver of events, and the context of each call |
 //! | [`counters`] | packet counters with a conservation law |
+//! | [`tagged`] | tables in which one key selects the others |
 //!
 //! ```
 //! use airpath_core::{Bitrate, Bytes, Span};
@@ -27,6 +28,7 @@ pub mod range_set;
 pub mod rng;
 pub mod sink;
 pub mod state;
+pub mod tagged;
 pub mod time;
 pub mod units;
 

@@ -4,16 +4,16 @@ mod check;
 
 pub(crate) use check::{check_processing, check_reports, check_rlc, check_sr_period};
 
-use airpath_core::{Bytes, Decibel, Frequency, Probability, Span};
+use airpath_core::{Bytes, Decibel, Frequency, Probability, Span, deserialize_by_key};
 use airpath_link::queue::Queue;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::common::header_compression::HeaderCompression;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
 use crate::ofdma::channels::Template;
-use crate::ofdma::config::{Background, Downlink, Drx, Harq, Mobile, RlcMode, Rrc, Uplink, refuse_foreign, required};
+use crate::ofdma::config::{Background, Downlink, Drx, Harq, Mobile, Rrc, Uplink};
 
 /// A cell of LTE with frequency or time division duplex, and what all its mobiles have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -127,46 +127,17 @@ pub enum Rlc {
     Unacknowledged(Unacknowledged),
 }
 
-/// The keys of both modes. serde reads a table whose tag is one of its keys into a buffer first,
-/// and errors in it have no key.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RlcKeys {
-    mode: RlcMode,
-    t_poll_retransmit: Option<Span>,
-    poll_pdu: Option<u32>,
-    poll_byte: Option<Bytes>,
-    max_retx: Option<u8>,
-    t_reordering: Option<Span>,
-    t_status_prohibit: Option<Span>,
-}
-
-impl<'de> Deserialize<'de> for Rlc {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let keys = RlcKeys::deserialize(deserializer)?;
-        match keys.mode {
-            RlcMode::Acknowledged => Ok(Self::Acknowledged(Acknowledged {
-                t_poll_retransmit: required(keys.t_poll_retransmit, "t_poll_retransmit")?,
-                poll_pdu: keys.poll_pdu,
-                poll_byte: keys.poll_byte,
-                max_retx: required(keys.max_retx, "max_retx")?,
-                t_reordering: required(keys.t_reordering, "t_reordering")?,
-                t_status_prohibit: required(keys.t_status_prohibit, "t_status_prohibit")?,
-            })),
-            RlcMode::Unacknowledged => {
-                let foreign = [
-                    (keys.t_poll_retransmit.is_some(), "t_poll_retransmit"),
-                    (keys.poll_pdu.is_some(), "poll_pdu"),
-                    (keys.poll_byte.is_some(), "poll_byte"),
-                    (keys.max_retx.is_some(), "max_retx"),
-                    (keys.t_status_prohibit.is_some(), "t_status_prohibit"),
-                ];
-                refuse_foreign(&foreign, &["mode", "t_reordering"])?;
-                let t_reordering = required(keys.t_reordering, "t_reordering")?;
-                Ok(Self::Unacknowledged(Unacknowledged { t_reordering }))
-            }
-        }
+deserialize_by_key! {
+    Rlc by mode {
+        t_poll_retransmit: Span,
+        poll_pdu: u32,
+        poll_byte: Bytes,
+        max_retx: u8,
+        t_reordering: Span,
+        t_status_prohibit: Span,
     }
+    Acknowledged { t_poll_retransmit, poll_pdu, poll_byte, max_retx, t_reordering, t_status_prohibit }
+    Unacknowledged { t_reordering }
 }
 
 /// The acknowledged mode.

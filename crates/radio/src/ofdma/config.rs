@@ -266,28 +266,6 @@ pub(crate) const fn one_carrier() -> u8 {
     1
 }
 
-/// The mode of the RLC.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RlcMode {
-    Acknowledged,
-    Unacknowledged,
-}
-
-/// The value of a key that a mode needs.
-pub(crate) fn required<T, E: serde::de::Error>(value: Option<T>, key: &'static str) -> Result<T, E> {
-    value.ok_or_else(|| E::missing_field(key))
-}
-
-/// Refuses keys that are not `known` in a mode: the first of `foreign` that was given.
-pub(crate) fn refuse_foreign<E: serde::de::Error>(
-    foreign: &[(bool, &str)],
-    known: &'static [&'static str],
-) -> Result<(), E> {
-    let given = foreign.iter().find(|(is_given, _)| *is_given);
-    given.map_or(Ok(()), |(_, key)| Err(E::unknown_field(key, known)))
-}
-
 /// Documents the key that selects the mode: it is no field.
 pub(crate) fn describe_mode(schema: &mut schemars::Schema) {
     let forms = schema.get_mut("oneOf").and_then(|forms| forms.as_array_mut());
@@ -295,5 +273,31 @@ pub(crate) fn describe_mode(schema: &mut schemars::Schema) {
         if let Some(mode) = form.pointer_mut("/properties/mode").and_then(|mode| mode.as_object_mut()) {
             mode.insert("description".to_owned(), "Whether what is lost is sent again.".into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use crate::{lte, nr};
+
+    fn error<T: DeserializeOwned>(text: &str) -> String {
+        toml::from_str::<T>(text).map(drop).expect_err(text).message().to_owned()
+    }
+
+    #[test]
+    fn the_mode_selects_the_keys_of_the_rlc() {
+        let [lte, nr] = [error::<lte::Rlc>, error::<nr::Rlc>];
+        let acknowledged = "mode = 'acknowledged'\nt_poll_retransmit = '45 ms'\nmax_retx = 8\n";
+        assert_eq!(lte(acknowledged), "missing field `t_reordering`");
+        assert_eq!(nr(acknowledged), "missing field `sequence_bits`");
+        let unacknowledged = "mode = 'unacknowledged'\n";
+        assert_eq!(lte(unacknowledged), "missing field `t_reordering`");
+        assert_eq!(nr(&format!("{unacknowledged}sequence_bits = 6\n")), "missing field `t_reassembly`");
+        let expected = "unknown field `max_retx`, expected";
+        assert_eq!(lte(&format!("{unacknowledged}max_retx = 8\n")), format!("{expected} `mode` or `t_reordering`"));
+        let known = "one of `mode`, `sequence_bits`, `t_reassembly`";
+        assert_eq!(nr(&format!("{unacknowledged}max_retx = 8\n")), format!("{expected} {known}"));
     }
 }
