@@ -446,6 +446,19 @@ def test_parameters_of_adaptation_are_those_of_the_flow(
     assert airpath.load(tmp_path / "real").segments["quality"].max() == 0
 
 
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("samples=x", '--parameter samples: invalid type: string "x"'),
+        ("gamma_p=3", "unknown field `gamma_p`, expected one of `algorithm`, `samples`, `efficiency`"),
+        ("samples=0", "--parameter samples: it is 1 to 10,000"),
+    ],
+)
+def test_a_wrong_parameter_of_adaptation_is_named(airpath_command: Command, parameter: str, message: str) -> None:
+    wrong = airpath_command("measure", "adaptive", "127.0.0.1", "--parameter", parameter)
+    assert wrong.code == 2 and message in wrong.err
+
+
 @pytest.mark.parametrize("algorithm", ["rate", "bba", "bola"])
 def test_adaptive_streaming_has_the_schema_of_a_simulated_one(
     airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], tmp_path: Path, algorithm: str

@@ -335,9 +335,10 @@ impl Node {
         let mut table = self;
         for segment in path.iter() {
             let (key, next) = match segment {
-                Segment::Map { key } => (key.clone(), node.get(key)),
+                // The variant of an enumeration is a key of a table, or a text.
+                Segment::Map { key } | Segment::Enum { variant: key } => (key.clone(), node.get(key)),
                 Segment::Seq { index } => (index.to_string(), node.element(*index)),
-                Segment::Enum { .. } | Segment::Unknown => break,
+                Segment::Unknown => break,
             };
             let Some(next) = next else { break };
             field = join(&field, &key);
@@ -411,9 +412,9 @@ fn quoted(message: &str) -> impl Iterator<Item = &str> {
 /// The value at a path.
 fn at_path<'a>(value: &'a mut toml::Value, path: &Path) -> Option<&'a mut toml::Value> {
     path.iter().try_fold(value, |value, segment| match segment {
-        Segment::Map { key } => value.get_mut(key),
+        Segment::Map { key } | Segment::Enum { variant: key } => value.get_mut(key),
         Segment::Seq { index } => value.get_mut(index),
-        Segment::Enum { .. } | Segment::Unknown => None,
+        Segment::Unknown => None,
     })
 }
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use airpath_app::adaptive::Algorithm;
 use airpath_app::datagrams::Spacing;
 use airpath_app::exchanges::Plan;
 use airpath_app::streaming::{self, Video};
@@ -597,42 +596,10 @@ fn exact(tcp: Option<&tcp::Settings>, origin: &Origin, at: &str) -> Result<Box<t
 
 /// Reads the keys of a flow of kind `adaptive`.
 fn adaptive_settings(node: &Node, at: &str) -> Result<adaptive::Settings, ScenarioError> {
-    let mut others = node.clone();
-    let adaptation = others.take("adaptation").map(|adaptation| algorithm(adaptation, &join(at, "adaptation")));
-    let mut settings: adaptive::Settings = others.read(at)?;
-    settings.adaptation = adaptation.transpose()?.unwrap_or_default();
+    let mut settings: adaptive::Settings = node.read(at)?;
     settings.check().map_err(|error| voice::wrong(node, at, error))?;
     settings.adaptation = settings.adaptation.resolved(settings.most_at_request());
     Ok(settings)
-}
-
-/// Reads the table `adaptation`, which is at `at`. Its errors name its keys, unlike those of an
-/// enum with a tag.
-fn algorithm(mut node: Node, at: &str) -> Result<Algorithm, ScenarioError> {
-    let origin = node.origin().clone();
-    let named = || Algorithm::NAMES.map(|name| format!("\"{name}\"")).join(", ");
-    if !node.is_table() {
-        return Err(ScenarioError::new("it is a table with the key `algorithm`", origin, at)
-            .help(format!("write {{ algorithm = NAME }}, where NAME is one of {}", named())));
-    }
-    let tag = join(at, "algorithm");
-    let Some(name) = node.take("algorithm") else {
-        return Err(ScenarioError::new("it is missing", origin, tag).help(format!("it is one of {}", named())));
-    };
-    match name.as_str() {
-        Some("rate") => node.read(at).map(Algorithm::Rate),
-        Some("bba") => node.read(at).map(Algorithm::Bba),
-        Some("bola") => node.read(at).map(Algorithm::Bola),
-        Some(other) => {
-            let message = format!("there is no algorithm `{other}`");
-            let help = did_you_mean(other, &Algorithm::NAMES);
-            Err(ScenarioError::new(message, name.origin().clone(), tag).help(help))
-        }
-        None => {
-            let message = format!("it is one of {}", named());
-            Err(ScenarioError::new(message, name.origin().clone(), tag))
-        }
-    }
 }
 
 fn table(settings: &impl Serialize) -> toml::Table {

@@ -669,6 +669,25 @@ fn a_key_of_the_rlc_is_named_with_its_line() {
     assert!(error.contains("mode, t_poll_retransmit"), "{error}");
 }
 
+#[test]
+fn a_key_of_an_adaptation_is_named_with_its_line() {
+    let cases = [
+        ("{ algorithm = \"rate\", samples = \"x\" }", ".samples: invalid type: string \"x\", expected a whole number"),
+        ("{ algorithm = \"rate\", sample = 3 }", ".sample: unknown key; did you mean `samples`?"),
+        ("{ algorithm = \"bba\", gamma_p = 3 }", ".gamma_p: unknown key; known here: algorithm, reservoir, cushion"),
+        ("{ algorithm = \"bba\", cushion = 3 }", ".cushion: invalid type: integer `3`, expected a length of time"),
+        ("{ algorithm = \"bola\", gamma_p = 0 }", ".gamma_p: it is above 0"),
+        ("{ algorithm = \"bole\" }", ".algorithm: `bole` is not known; did you mean `bola`?"),
+        ("{ samples = 3 }", ".algorithm: this key is missing"),
+        ("\"bola\"", ": invalid type: string \"bola\", expected a table; set its keys, as in"),
+    ];
+    let text = "format = 1\n[bearer]\npreset = \"gprs-3+1\"\n[[flow]]\nkind = \"adaptive\"\nadaptation = ";
+    for (adaptation, expected) in cases {
+        let error = read(&format!("{text}{adaptation}")).expect_err(adaptation).to_string();
+        assert!(error.starts_with(&format!("s.toml:6: flow.0.adaptation{expected}")), "{adaptation}: {error}");
+    }
+}
+
 /// Each key of the presets of these models, with a value that has the type of none.
 #[test]
 fn each_key_of_a_wrong_type_is_named_with_its_line() {
@@ -688,12 +707,48 @@ fn each_key_of_a_wrong_type_is_named_with_its_line() {
     }
 }
 
-/// The dotted keys of a table that are no tables.
+/// Each key of the resolved examples: of flows, mobiles, changes and of the hops of the path.
+#[test]
+fn each_key_of_an_example_of_a_wrong_type_is_named_with_its_line() {
+    let folder = format!("{}/../../examples", env!("CARGO_MANIFEST_DIR"));
+    let read = |text: &str| Scenario::read(text, "s.toml", Path::new(&folder), &[]);
+    let mut examples = 0;
+    for entry in std::fs::read_dir(&folder).expect("examples") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        examples += 1;
+        let text = std::fs::read_to_string(&path).expect("an example");
+        let resolved: toml::Value = toml::from_str(&read(&text).expect("good").to_toml()).expect("TOML");
+        let mut keys = Vec::new();
+        leaves(&resolved, String::new(), &mut keys);
+        for key in keys {
+            let mut wrong = resolved.clone();
+            *at(&mut wrong, &key) = toml::Value::Array(vec![toml::Value::Array(vec![toml::Table::new().into()])]);
+            let error = read(&toml::to_string(&wrong).expect("TOML")).map(drop).expect_err(&key).to_string();
+            let (place, rest) = error.split_once(": ").unwrap_or_default();
+            assert!(place.starts_with("s.toml:") && rest.starts_with(&key), "{}: {key}: {error}", path.display());
+        }
+    }
+    assert!(examples > 15, "{examples}");
+}
+
+/// The value at a dotted path of keys and numbers of elements.
+fn at<'a>(value: &'a mut toml::Value, path: &str) -> &'a mut toml::Value {
+    path.split('.').fold(value, |value, key| match value {
+        toml::Value::Array(elements) => &mut elements[key.parse::<usize>().expect("a number")],
+        table => &mut table[key],
+    })
+}
+
+/// The dotted keys of a table that are no tables, also in lists of tables.
 fn leaves(value: &toml::Value, path: String, keys: &mut Vec<String>) {
+    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
-        toml::Value::Table(table) => {
-            let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-            table.iter().for_each(|(key, value)| leaves(value, join(key), keys));
+        toml::Value::Table(table) => table.iter().for_each(|(key, value)| leaves(value, join(key), keys)),
+        toml::Value::Array(elements) if elements.iter().any(toml::Value::is_table) => {
+            elements.iter().enumerate().for_each(|(index, value)| leaves(value, join(&index.to_string()), keys));
         }
         _ => keys.push(path),
     }

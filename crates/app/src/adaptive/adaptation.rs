@@ -13,14 +13,14 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Bytes, Span};
-use serde::{Deserialize, Serialize};
+use airpath_core::{Bytes, Span, deserialize_by_key};
+use serde::Serialize;
 
 use super::Settings;
 use crate::voice::SettingError;
 
 /// An algorithm with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "algorithm", rename_all = "lowercase")]
 pub enum Algorithm {
     /// By the throughput of past segments.
@@ -31,9 +31,15 @@ pub enum Algorithm {
     Bola(Bola),
 }
 
+deserialize_by_key! {
+    Algorithm by algorithm { samples: u32, efficiency: f64, reservoir: Span, cushion: Span, gamma_p: f64 }
+    Rate default { samples, efficiency }
+    Bba default { reservoir, cushion }
+    Bola default { gamma_p }
+}
+
 /// Parameters of `rate`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rate {
     /// Number of segments in the mean.
     pub samples: u32,
@@ -49,8 +55,7 @@ impl Default for Rate {
 }
 
 /// Parameters of `bba`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bba {
     /// Buffer up to which the lowest quality is chosen; see [`Algorithm::resolved`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,8 +66,7 @@ pub struct Bba {
 }
 
 /// Parameters of `bola`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bola {
     /// Weight of playback without stalls relative to the utility of a quality: γp, where p is the
     /// duration of a segment.
@@ -89,9 +93,6 @@ impl Default for Algorithm {
 impl Algorithm {
     /// Most segments in the mean of the throughput.
     const MOST_SAMPLES: u32 = 10_000;
-
-    /// The names of all.
-    pub const NAMES: [&str; 3] = ["rate", "bba", "bola"];
 
     /// The name under which it is written.
     pub const fn name(&self) -> &'static str {
