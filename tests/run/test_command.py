@@ -220,9 +220,11 @@ def test_what_comes_after_the_end_is_noted(airpath_command: Command) -> None:
     assert notes(several)[3:] == ["note: 3 more changes or flows come after the end"]
 
 
-def test_a_class_of_a_bearer_without_classes_is_noted(airpath_command: Command) -> None:
-    note = "note: mobile.0.class has no effect: only a bearer with `downlink.levels` has classes\n"
-    assert airpath_command("run", "lte", "--set", "mobile.class=a").err == note
+def test_a_class_of_a_bearer_without_classes_is_refused(airpath_command: Command) -> None:
+    wrong = airpath_command("run", "lte", "--set", "mobile.class=a")
+    assert wrong.code == 2
+    assert "the bearer has no classes" in wrong.err and "mobile.0.class" in wrong.err
+    assert "hs-dsch-classes-abc" in wrong.err
     assert airpath_command("run", "hs-dsch-classes-abc", "--set", "mobile.class=a").err == ""
 
 

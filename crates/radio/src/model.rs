@@ -42,6 +42,11 @@ pub trait Model: Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Sen
         None
     }
 
+    /// The classes of radio conditions that its mobiles can have; of most models none.
+    fn classes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The shortest period in which it transmits: a TTI, a radio block, a frame. None without one.
     fn transmission_period(&self) -> Option<Span> {
         None
@@ -80,6 +85,8 @@ pub trait AnyModel: Debug + Send + Sync {
     fn has_fading_profiles(&self) -> bool;
     /// [`Model::conditions`].
     fn conditions(&mut self) -> Option<&mut conditions::Config>;
+    /// [`Model::classes`].
+    fn classes(&self) -> Vec<String>;
     /// [`Model::transmission_period`].
     fn transmission_period(&self) -> Option<Span>;
     /// [`Model::files_mut`].
@@ -116,6 +123,10 @@ impl<M: Model> AnyModel for M {
 
     fn conditions(&mut self) -> Option<&mut conditions::Config> {
         Model::conditions(self)
+    }
+
+    fn classes(&self) -> Vec<String> {
+        Model::classes(self)
     }
 
     fn transmission_period(&self) -> Option<Span> {

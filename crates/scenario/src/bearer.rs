@@ -138,6 +138,11 @@ impl BearerConfig {
         self.parameters.is_shared()
     }
 
+    /// The classes of mobiles that it has.
+    pub(crate) fn classes(&self) -> Vec<String> {
+        self.parameters.classes()
+    }
+
     /// Where its recorded links and radio conditions lie.
     pub(crate) fn files_mut(&mut self) -> Vec<&mut PathBuf> {
         self.parameters.files_mut()

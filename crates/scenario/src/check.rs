@@ -77,8 +77,9 @@ impl Scenario {
                 return Err(error.help("make `stagger`, `start` or `count` smaller"));
             }
         }
+        self.check_classes()?;
         self.check_users(&mobiles, file)?;
-        // Building finds errors that depend on the model, such as an unknown class. Mobiles of a
+        // Building finds errors that depend on the model, such as a missing class. Mobiles of a
         // group differ in their names only, so one is enough where each has a bearer of its own.
         let configured = [Some(&self.bearer), self.second_bearer.as_ref()];
         for (bearer, table) in configured.into_iter().flatten().zip(bearers.into_iter().flatten()) {
@@ -90,6 +91,26 @@ impl Scenario {
                 error.origin = layers::origin_of(table, bearer.which().field_below(&error), &error.message);
                 error
             })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the bearer has the classes of the mobiles.
+    fn check_classes(&self) -> Result<(), ScenarioError> {
+        let known = self.bearer.classes();
+        for (index, group) in self.groups.iter().enumerate() {
+            let Some(class) = group.class.as_ref().filter(|class| !known.contains(class)) else { continue };
+            let wrong = |message: String, help: String| {
+                let field = format!("mobile.{index}.class");
+                Err(ScenarioError::new(message, group.class_origin.clone(), field).help(help))
+            };
+            if known.is_empty() {
+                let help =
+                    "remove it, or use a bearer with `downlink.levels`, such as the preset `hs-dsch-classes-abc`";
+                return wrong("the bearer has no classes".to_owned(), help.to_owned());
+            }
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            return wrong(format!("the bearer has no class `{class}`"), did_you_mean(class, &known));
         }
         Ok(())
     }

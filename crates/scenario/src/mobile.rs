@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{Node, join};
 use crate::environment;
-use crate::error::ScenarioError;
+use crate::error::{Origin, ScenarioError};
 
 /// Mobiles that are alike.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub(crate) struct MobileGroup {
     pub count: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
+    /// Where its class was written.
+    #[serde(skip)]
+    pub class_origin: Origin,
     /// Its radio conditions, if they are not those of the bearer: a `environment` is resolved by
     /// then.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,6 +49,7 @@ impl MobileGroup {
             given.get_or_insert_with(|| Node::table(environment.origin().clone())).insert("environment", environment);
         }
         let mut group: Self = node.read(at)?;
+        group.class_origin = node.origin_of("class").clone();
         if let Some(given) = given {
             let origin = given.origin().clone();
             let at = join(at, "conditions");
@@ -98,7 +102,13 @@ pub(crate) fn read_mobiles(
     fading: &environment::Fading,
 ) -> Result<Vec<MobileGroup>, ScenarioError> {
     let Some(tables) = tables else {
-        return Ok(vec![MobileGroup { name: mobile(), count: one(), class: None, conditions: None }]);
+        return Ok(vec![MobileGroup {
+            name: mobile(),
+            count: one(),
+            class: None,
+            class_origin: Origin::Default,
+            conditions: None,
+        }]);
     };
     check_number(&tables)?;
     let below = bearer.get("conditions");

@@ -295,6 +295,25 @@ fn a_change_that_makes_no_sense_names_its_line() {
 }
 
 #[test]
+fn a_class_that_the_bearer_does_not_have_is_refused() {
+    let error = |preset: &str, class: &str| {
+        let class = format!("[[mobile]]\nname = \"m\"\n[[mobile]]\n{class}\n");
+        read(&format!("format = 1\nbearer.preset = \"{preset}\"\n{class}")).expect_err(preset).to_string()
+    };
+    for preset in ["lte-10mhz", "wired", "hs-dsch-384", "gprs-3+1"] {
+        let error = error(preset, "class = \"a\"");
+        let expected = "s.toml:6: mobile.1.class: the bearer has no classes; remove it, or use a bearer with \
+                        `downlink.levels`, such as the preset `hs-dsch-classes-abc`";
+        assert_eq!(error, expected, "{preset}");
+    }
+    let classes = "hs-dsch-classes-abc";
+    let text = format!("format = 1\nbearer.preset = \"{classes}\"\n[[mobile]]\nclass = \"A\"\n");
+    let unknown = read(&text).expect_err("no such class").to_string();
+    let expected = "s.toml:4: mobile.0.class: the bearer has no class `A`; did you mean `a`? known here: a, b, c";
+    assert_eq!(unknown, expected);
+}
+
+#[test]
 fn changes_are_resolved_set_and_carried_out_in_the_order_of_time() {
     let text = format!(
         "{GOOD}[[change]]\nat = \"9 s\"\nhandover = \"350 ms\"\nmobile = \"near\"\n\

@@ -10,7 +10,7 @@ from typing import Any
 from airpath.cli.messages import note
 from airpath.quantities import parse_time, seconds
 
-_KEYS = ("tcp", "quic", "change", "start", "stagger", "freeze", "second_bearer", "proxy", "class")
+_KEYS = ("tcp", "quic", "change", "start", "stagger", "freeze", "second_bearer", "proxy")
 """The keys of settings that a note is about."""
 
 
@@ -31,7 +31,6 @@ def note_without_effect(scenario: Path | dict[str, Any], overrides: dict[str, An
     resolved = tomllib.loads(resolve(scenario, set=overrides))
     _note_unused(given, resolved)
     _note_single(resolved)
-    _note_classes(resolved)
     _note_second(resolved)
     _note_proxy(resolved)
     _note_unmarked(resolved)
@@ -119,13 +118,6 @@ def _note_single(resolved: dict[str, Any]) -> None:
     for key, _, times in _flows(resolved):
         if times.step > 0 and times.number == 1:
             note(f"{key}.stagger has no effect: the table has one flow")
-
-
-def _note_classes(resolved: dict[str, Any]) -> None:
-    """Print a note if mobiles have classes of radio conditions, and the bearer has none."""
-    named = next((index for index, mobile in enumerate(resolved["mobile"]) if "class" in mobile), None)
-    if named is not None and "levels" not in resolved["bearer"].get("downlink", {}):
-        note(f"mobile.{named}.class has no effect: only a bearer with `downlink.levels` has classes")
 
 
 def _note_second(resolved: dict[str, Any]) -> None:

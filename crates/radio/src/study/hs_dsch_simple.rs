@@ -213,6 +213,10 @@ impl Model for Config {
         self.uplink.file_mut().into_iter().collect()
     }
 
+    fn classes(&self) -> Vec<String> {
+        self.downlink.levels.iter().flat_map(|levels| levels.classes.keys().cloned()).collect()
+    }
+
     fn transmission_period(&self) -> Option<Span> {
         Some(self.downlink.tti)
     }
