@@ -22,7 +22,7 @@ pub struct PlannedChange {
 }
 
 /// Where a change takes place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Place {
     /// In the radio access.
@@ -98,6 +98,16 @@ impl PlannedChange {
         let time: Span = time.read(&join(at, "at"))?;
         let common = node.split(&COMMON).read(at)?;
         Ok(Self { at: time, common, command: node.read(at)? })
+    }
+
+    /// The key that changes.
+    pub(crate) const fn key(&self) -> &'static str {
+        self.command.change.kind().name()
+    }
+
+    /// When, where and what: of two changes with the same target, the first would have no effect.
+    pub(crate) fn target(&self) -> impl Ord {
+        (self.at, self.common.to, self.common.mobile.as_deref(), self.command.direction, self.key())
     }
 
     /// The orders that carry it out, in the order of the mobiles.

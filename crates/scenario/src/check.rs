@@ -1,5 +1,7 @@
 //! What is wrong between the tables of a scenario that are right by themselves.
 
+use std::collections::BTreeMap;
+
 use airpath_core::{ComponentId, Context, Instant, Seed, UserId};
 
 use crate::bearer::Which;
@@ -21,11 +23,17 @@ impl Scenario {
         let mut changes: Vec<usize> = (0..self.changes.len()).collect();
         changes.sort_by_key(|index| self.changes[*index].at);
         let mut lost = Vec::new();
+        let mut first = BTreeMap::new();
         for index in changes {
             let change = &self.changes[index];
             let refuse = |message: String, key: &str| {
                 ScenarioError::new(message, tables[index].origin_of(key).clone(), format!("change.{index}.{key}"))
             };
+            if let Some(other) = first.insert(change.target(), index) {
+                let key = change.key();
+                let message = format!("change.{other} changes `{key}` at the same time, {}", change.at);
+                return Err(refuse(message, key).help("remove one of the two, or change its `at`"));
+            }
             let orders = change.orders(self, &mobiles).map_err(|error| {
                 let wrong = refuse(error.message, &error.field.unwrap_or_default());
                 ScenarioError { help: error.help, ..wrong }

@@ -295,6 +295,26 @@ fn a_change_that_makes_no_sense_names_its_line() {
 }
 
 #[test]
+fn two_changes_of_the_same_key_at_the_same_time_are_refused() {
+    let over = |second: &str| {
+        let text = format!("{GOOD}\n[[change]]\nat = \"1 s\"\nrate = \"64 kbit/s\"\n");
+        read(&format!("{text}[[change]]\n{second}\n")).map(drop).map_err(|error| error.to_string())
+    };
+    let expected = "s.toml:25: change.1.rate: change.0 changes `rate` at the same time, 1 s; remove one of the two";
+    for same in ["at = \"1 s\"\nrate = \"64 kbit/s\"", "at = \"1000 ms\"\nrate = \"32 kbit/s\"\nto = \"bearer\""] {
+        let error = over(same).expect_err(same);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    for other in ["mobile = \"near\"", "direction = \"up\"", "to = \"fixed\""] {
+        over(&format!("at = \"1 s\"\nrate = \"32 kbit/s\"\n{other}"))
+            .unwrap_or_else(|error| panic!("{other}: {error}"));
+    }
+    for other in ["at = \"2 s\"\nrate = \"64 kbit/s\"", "at = \"1 s\"\nbler = 0.5"] {
+        over(other).unwrap_or_else(|error| panic!("{other}: {error}"));
+    }
+}
+
+#[test]
 fn a_class_that_the_bearer_does_not_have_is_refused() {
     let error = |preset: &str, class: &str| {
         let class = format!("[[mobile]]\nname = \"m\"\n[[mobile]]\n{class}\n");
