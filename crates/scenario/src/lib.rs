@@ -209,6 +209,7 @@ impl Scenario {
         models: &Models,
     ) -> Result<Self, ScenarioError> {
         let mut node = Node::parse(text, file)?;
+        preset::refuse(&node, file)?;
         write_out(&mut node);
         for (path, value) in sets {
             // Without the table there is one mobile: this is the table of that one.

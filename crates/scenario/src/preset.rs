@@ -223,6 +223,9 @@ impl Preset {
             ScenarioError::new("this table is missing", origin, key)
                 .help("`airpath presets show gprs-4+1` prints a preset, to copy and change")
         };
+        if let Some(base) = named_base(kind, &node).filter(|_| !is_scenario) {
+            return Err(base_error(kind, base));
+        }
         let content = node.take(kind.table()).ok_or_else(|| missing(kind.table()))?;
         let sources = node.take("source").ok_or_else(|| missing("source"))?;
         let sources: toml::map::Map<String, toml::Value> = sources.read("source")?;
@@ -241,6 +244,46 @@ impl Preset {
         });
         Ok(Self { name: head.name, title: head.title, text: text.to_owned(), parameters, content, kind })
     }
+}
+
+/// Refuses a preset `file` that was given in place of a scenario.
+pub(crate) fn refuse(node: &Node, file: &str) -> Result<(), ScenarioError> {
+    let kind = Kind::ALL.into_iter().find(|kind| node.get(kind.table()).is_some());
+    let Some(kind) = kind.filter(|_| node.get("source").is_some()) else { return Ok(()) };
+    let option = match kind {
+        Kind::Bearer => "--set bearer.preset=",
+        Kind::Environment => "--set bearer.conditions.environment=",
+        Kind::Proxy => "--proxy ",
+    };
+    Err(ScenarioError::new("this is a preset, not a scenario", Origin::File(file.to_owned()), "")
+        .help(format!("`airpath run lte {option}{file}` uses it")))
+}
+
+/// The name of another preset in a preset file, if there is one. The table of a proxy may name a
+/// shipped one.
+fn named_base(kind: Kind, node: &Node) -> Option<&Node> {
+    let table = node.get(kind.table());
+    match kind {
+        Kind::Bearer => {
+            let short_form = table.filter(|table| table.as_str().is_some());
+            node.get("preset").or_else(|| node.at("bearer.preset")).or(short_form)
+        }
+        Kind::Environment => node.at("conditions.environment"),
+        Kind::Proxy => None,
+    }
+}
+
+/// The error of a preset file that names another preset.
+fn base_error(kind: Kind, base: &Node) -> ScenarioError {
+    let name = base.as_str().unwrap_or("NAME");
+    let key = match kind {
+        Kind::Environment => "bearer.conditions.environment",
+        _ => "bearer.preset",
+    };
+    ScenarioError::new("a preset file cannot name another preset", base.origin().clone(), "").help(format!(
+        "copy the values that `airpath presets show {name} --format toml` prints; or write `{key} = \"{name}\"` in \
+         the scenario, and the keys that differ beside it"
+    ))
 }
 
 /// Whether `name` is the path of a file.
@@ -305,6 +348,20 @@ mod tests {
         let scenario = "format = 1\n[bearer]\nmodel = \"wired\"\n[[flow]]\nkind = \"ping\"";
         let error = Preset::parse(Kind::Bearer, scenario, "s.toml").expect_err("a scenario");
         assert!(error.to_string().contains("a scenario, not a preset; `airpath run s.toml`"), "{error}");
+        let base = "format = 1\nname = \"mine\"\ntitle = \"Mine\"\n";
+        for (kind, text, line) in [
+            (Kind::Bearer, "bearer.preset = \"gprs\"\nbearer.cell.slots = 2\n[source]", 4),
+            (Kind::Bearer, "preset = \"gprs\"\n[bearer]\ncell.slots = 2", 4),
+            (Kind::Bearer, "\nbearer = \"gprs\"", 5),
+            (Kind::Environment, "[conditions]\nenvironment = \"indoor\"\n[source]", 5),
+        ] {
+            let error = Preset::parse(kind, &format!("{base}{text}"), "p.toml").expect_err("a base").to_string();
+            assert!(
+                error.starts_with(&format!("p.toml:{line}: a preset file cannot name another preset; ")),
+                "{error}"
+            );
+            assert!(error.contains("`airpath presets show") && error.contains("beside it"), "{error}");
+        }
         let error = Preset::load("./none.toml", Path::new("nowhere"), &Origin::Default).expect_err("no such file");
         assert!(error.to_string().contains("cannot be read"), "{error}");
     }

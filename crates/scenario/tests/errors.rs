@@ -315,6 +315,20 @@ fn two_changes_of_the_same_key_at_the_same_time_are_refused() {
 }
 
 #[test]
+fn a_preset_in_place_of_a_scenario_is_refused() {
+    let presets = [
+        ("gprs-3+1", "`airpath run lte --set bearer.preset=s.toml` uses it"),
+        ("environments/driving", "`airpath run lte --set bearer.conditions.environment=s.toml` uses it"),
+        ("proxy/adaptive", "`airpath run lte --proxy s.toml` uses it"),
+    ];
+    for (preset, expected) in presets {
+        let file = format!("{}/../../presets/{preset}.toml", env!("CARGO_MANIFEST_DIR"));
+        let error = read(&std::fs::read_to_string(file).expect("a preset")).expect_err(preset).to_string();
+        assert_eq!(error, format!("s.toml: this is a preset, not a scenario; {expected}"));
+    }
+}
+
+#[test]
 fn a_class_that_the_bearer_does_not_have_is_refused() {
     let error = |preset: &str, class: &str| {
         let class = format!("[[mobile]]\nname = \"m\"\n[[mobile]]\n{class}\n");
