@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airpath.result_folder import NewResult, new_result
-from airpath.scenario import download_over, name_after, read_scenario, repetitions_of
+from airpath.scenario import has_download, name_after, read_scenario, repetitions_of
 
 MAX_SEED = 2**63 - 1
 """The largest seed: TOML has integers of 64 bits with a sign."""
@@ -47,7 +47,7 @@ def execute_to_json(
 
     seed, repeat, threads = checked(scenario, seed, repeat, threads, capture=capture, log=log)
     text, name = read_scenario(scenario)
-    sets = _named_overrides(text, override_texts(set))
+    sets = override_texts_for(text, set)
     place = nullcontext()
     if out is not None:
         resolved = tomllib.loads(_native.resolve(text, name, sets)) | ({} if seed is None else {"seed": seed})
@@ -97,23 +97,25 @@ def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] 
     from airpath import _native
 
     text, name = read_scenario(scenario)
-    return _native.resolve(text, name, _named_overrides(text, override_texts(set)))
+    return _native.resolve(text, name, override_texts_for(text, set))
 
 
-def _named_overrides(text: str, overrides: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return overrides for the scenario of a preset, with a name that fits what they select.
+def override_texts_for(text: str, overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return overrides of a scenario, given as TOML, as on the command line.
 
-    Another kind of flow replaces the download: it has no `bytes`.
+    For the scenario of a preset, add a name that fits what they select. Another kind of flow
+    replaces the download: it has no `bytes`.
     """
-    values = {key.replace("flow.0.", "flow."): value.strip("\"'") for key, value in overrides}
+    texts = override_texts(overrides)
+    values = {key.replace("flow.0.", "flow."): value.strip("\"'") for key, value in texts}
     kind = values.get("flow.kind", "download")
     name = name_after(text, values.get("bearer.preset"), kind)
     if name is None:
-        return overrides
-    is_download = tomllib.loads(text)["flow"] == download_over("")["flow"] and kind not in ("download", "upload")
+        return texts
+    is_download = has_download(text) and kind not in ("download", "upload")
     flow = [("flow", f"[{{ kind = '{kind}' }}]")] if is_download else []
     is_named = "name" in values or name_after(text, None) == name
-    return [*flow, *overrides, *([] if is_named else [("name", name)])]
+    return [*flow, *texts, *([] if is_named else [("name", name)])]
 
 
 def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:

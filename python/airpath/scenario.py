@@ -4,6 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -101,15 +102,30 @@ def name_after(scenario: str, preset: str | None, kind: str = "download") -> str
     Returns:
         `None` if the scenario has a name of its own, or cannot be read.
     """
+    own, _ = _generated(scenario)
+    return None if own is None else f"{kind} over {preset or own}"
+
+
+def has_download(scenario: str) -> bool:
+    """Return whether a scenario, as TOML, is one of `download_over` with its flow."""
+    return _generated(scenario)[1]
+
+
+@lru_cache(maxsize=4)
+def _generated(scenario: str) -> tuple[str | None, bool]:
+    """Return the preset of a scenario of `download_over`, and whether its flow is the same.
+
+    A sweep calls it for each case.
+    """
     try:
         data = tomllib.loads(scenario)
-        own = data["bearer"]["preset"]
-        generated = download_over(own)["name"]
+        preset = data["bearer"]["preset"]
+        generated = download_over(preset)
     except (ValueError, KeyError, TypeError):
-        return None
-    if data.get("name") != generated:
-        return None
-    return f"{kind} over {preset or own}"
+        return None, False
+    if data.get("name") != generated["name"]:
+        return None, False
+    return preset, data.get("flow") == generated["flow"]
 
 
 def bearer_preset(scenario: Path) -> str | None:

@@ -45,6 +45,23 @@ def test_another_kind_of_flow_replaces_the_download_over_a_preset() -> None:
         airpath.resolve(own, set=ping)
 
 
+def test_a_sweep_replaces_the_download_by_another_kind_of_flow(airpath_command: Command, tmp_path: Path) -> None:
+    vary = ("--vary", "flow.kind=download,ping,upload", "--format", "csv")
+    done = airpath_command("run", "wired", *vary)
+    assert done.code == 0, done.err
+    rows = done.out.splitlines()
+    head = rows[0].split(",")
+    assert [row.split(",")[head.index("name")] for row in rows[1:]] == ["download", "ping", "upload"]
+    pings = airpath.run("wired", vary={"fixed.delay": ["1 ms", "2 ms"]}, set={"flow.kind": "ping"})
+    assert pings.flows["kind"].to_list() == ["ping", "ping"]
+    assert pings.workload == "ping over wired: ping"
+    plan = tmp_path / "plan.toml"
+    plan.write_text('format = 1\nscenario = "wired"\n[axes]\nflow.kind = ["ping", "download"]\n')
+    both = airpath.sweep(plan, out=tmp_path / "rows")
+    assert both.flows["kind"].to_list() == ["ping", "download"]
+    assert both.workload == "flow"
+
+
 def test_a_file_comes_before_a_preset_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = airpath.resolve("wired").replace("download over wired", "own")

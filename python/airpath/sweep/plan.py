@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from airpath.run import MAX_SEED, override_texts, plain, whole_number
+from airpath.run import MAX_SEED, override_texts, override_texts_for, plain, whole_number
 from airpath.scenario import bearer_preset, download_over, read_scenario, similar
 from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
 from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, base_of
@@ -60,7 +60,7 @@ class Plan:
     def overrides(self, case: int) -> list[tuple[str, str]]:
         """Return the overrides of a case as texts."""
         given = self.given[case] if self.given else {}
-        return override_texts({**given, **self.fixed, **self.keys(case)})
+        return override_texts_for(self.text, {**given, **self.fixed, **self.keys(case)})
 
     def keys(self, case: int) -> dict[str, Value]:
         """Return the columns of a case that are keys, with their values."""
@@ -219,7 +219,7 @@ def _plan(
 
     if seed is None:
         # The file of the scenario may name files beside it, so its text is kept as it is.
-        seed = int(tomllib.loads(_native.resolve(base.text, base.file, override_texts(fixed)))["seed"])
+        seed = int(tomllib.loads(_native.resolve(base.text, base.file, override_texts_for(base.text, fixed)))["seed"])
     if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed is {seed}; select one from 0 to {MAX_SEED}")
     columns = tuple(dict.fromkeys(path for case in varied for path in case))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.flow_groups import group_names
-from airpath.scenario import name_after
+from airpath.scenario import has_download, name_after
 from airpath.statistics import mean_intervals
 from airpath.suggest import did_you_mean
 from airpath.sweep.folder import SCENARIO, SweepFolder
@@ -168,10 +168,14 @@ class SweepResult:
         flows = [self._flow_words(index, flow) for index, flow in enumerate(scenario.get("flow", []))]
         kinds = dict.fromkeys(flows)
         name = self.plan["set"].get("name") or str(scenario.get("name", Path(self.file).name))
-        key, fixed = "bearer.preset", self.plan["set"]
-        varies = any(key in each for each in (self.axes, *self.plan["given"]))
-        if (varies or key in fixed) and (own := name_after(self.plan["scenario"], fixed.get(key, ""))):
-            # A name that has another preset than the runs.
+        fixed = self.plan["set"]
+        varies, sets = (
+            any(key in each for key in ("bearer.preset", "flow.kind", "flow.0.kind") for each in places)
+            for places in ((self.axes, *self.plan["given"]), (fixed,))
+        )
+        kind = fixed.get("flow.kind", fixed.get("flow.0.kind", "download"))
+        if (varies or sets) and (own := name_after(self.plan["scenario"], fixed.get("bearer.preset"), kind)):
+            # A name that has another preset or kind than the runs.
             name = "" if varies else own
         words = ", ".join(kinds) if isinstance(self.work, Simulation) else ""
         return f"{name}: {words}" if name and words else name or words
@@ -184,6 +188,8 @@ class SweepResult:
             found[key] = next((self.plan["set"][path] for path in paths if path in self.plan["set"]), flow.get(key))
             if any(path in each for path in paths for each in (self.axes, *self.plan["given"])):
                 found[key] = None
+        if found["kind"] not in ("download", "upload") and has_download(self.plan["scenario"]):
+            found["bytes"] = None  # other kinds have no size
         return (found["kind"] or "flow") + (f" of {found['bytes']}" if found["bytes"] else "")
 
     @property
