@@ -84,11 +84,11 @@ def run(
 
 def run_rows(
     text: str, name: str, sets: list[tuple[str, str]], seed: int | None, first: int, repeat: int
-) -> tuple[str, str, str]:
-    """Run repetitions of a scenario on this thread; return their rows as JSON lines.
+) -> tuple[tuple[str, str, str], list[float]]:
+    """Run repetitions of a scenario on this thread; return rows as JSON lines, and their ends.
 
     The rows of flows, of views of pages, and of objects of these; as in `summary.json`, but without
-    TCP settings.
+    TCP settings. The ends are in seconds.
 
     Args:
         text: The scenario, as TOML.

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import airpath
 from support import ROOT, Command
 
 WriteScenario = Callable[..., Path]
@@ -256,6 +257,31 @@ def test_a_change_after_the_end_of_some_repetitions_is_noted(airpath_command: Co
     assert 0 < len(before) < 8
     some = f"in {len(before)} of 8 repetitions: the last of them ended with its last flow, {max(before):.4g} s"
     assert done.err.splitlines()[0] == f"note: change.0 at 5 s has no effect {some}"
+
+
+def test_what_comes_after_the_end_in_a_sweep_is_noted_once(airpath_command: Command, tmp_path: Path) -> None:
+    def notes(*line: str) -> list[str]:
+        done = airpath_command(*line)
+        assert done.code == 0, done.err
+        return [line for line in done.err.splitlines() if "no effect" in line]
+
+    change = "change=[{ at = '5 s', outage = '1 s' }]"
+    line = ("run", "umts-dch-384", "--set", change, "--repeat", "2")
+    short = "note: change.0 at 5 s has no effect in 2 of 4 runs: the last of them ended with its last flow, "
+    [found] = notes(*line, "--vary", "flow.bytes=50 kB,1 MB")
+    assert found.startswith(short)
+    all_of_them = "note: change.0 at 5 s has no effect: the last run ended with its last flow, "
+    [found] = notes(*line, "--vary", "flow.bytes=50 kB,60 kB")
+    assert found.startswith(all_of_them)
+    [found] = notes(*line, "--vary", "change.0.at=1 s,5 s,50 s")
+    assert found.startswith("note: change.0 from 5 s on has no effect in 4 of 6 runs: the last of them ended ")
+    assert notes(*line, "--vary", "change.0.at=1 ms,2 ms") == []
+    plan = tmp_path / "plan.toml"
+    plan.write_text('format = 1\nscenario = "s.toml"\nrepeat = 2\n[axes]\nflow.bytes = ["50 kB", "1 MB"]\n')
+    changed = airpath.resolve("umts-dch-384", set={"change": [{"at": "5 s", "outage": "1 s"}]})
+    (tmp_path / "s.toml").write_text(changed)
+    [found] = notes("sweep", str(plan), "--out", str(tmp_path / "rows"))
+    assert found.startswith(short)
 
 
 def test_prague_without_a_queue_that_marks_is_noted(airpath_command: Command, scenario: WriteScenario) -> None:

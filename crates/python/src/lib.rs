@@ -124,7 +124,8 @@ fn run(
 }
 
 /// Runs repetitions of a scenario on this thread. Returns the rows of their flows without TCP
-/// settings, of their views of pages and of the objects of these, as JSON lines.
+/// settings, of their views of pages and of the objects of these, as JSON lines; and the end of
+/// each repetition in seconds.
 #[pyfunction]
 fn run_rows(
     py: Python<'_>,
@@ -134,12 +135,14 @@ fn run_rows(
     seed: Option<u64>,
     first: u64,
     repeat: u64,
-) -> PyResult<[String; 3]> {
+) -> PyResult<([String; 3], Vec<f64>)> {
     let mut scenario = read(py, text, name, &sets)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let options = Options { first, repeat, out: None, capture: false, log: false, threads: 1 };
     let summary = py.detach(|| airpath_sim::run(&scenario, &options, &AtomicBool::new(false), &|_| {}));
-    summary.map(|summary| summary.lines()).map_err(|error| run_error(py, &error))
+    let summary = summary.map_err(|error| run_error(py, &error))?;
+    let ends = summary.ends_s();
+    Ok((summary.lines(), ends))
 }
 
 fn run_error(py: Python<'_>, error: &RunError) -> PyErr {

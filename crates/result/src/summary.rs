@@ -284,10 +284,15 @@ impl Summary {
         let outcomes = Outcomes {
             complete: self.complete,
             stopped: self.stopped.as_deref(),
-            ends_s: self.repetitions.iter().map(|each| each.simulated_s).collect(),
+            ends_s: self.ends_s(),
             flows: flows.collect(),
         };
         serde_json::to_string(&outcomes).expect("outcomes are text")
+    }
+
+    /// The end of each repetition, in seconds.
+    pub fn ends_s(&self) -> Vec<f64> {
+        self.repetitions.iter().map(|each| each.simulated_s).collect()
     }
 
     /// The rows of flows (without their TCP settings), of views of pages, and of their objects, as

@@ -1,17 +1,26 @@
 """Notes about settings of a scenario that have no effect in a run."""
 
-import math
 import tomllib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airpath.cli.messages import note
-from airpath.quantities import parse_time, seconds
+from airpath.late import Late, flows_of, late_in, merged
+
+if TYPE_CHECKING:
+    from airpath.sweep import Plan
 
 _KEYS = ("tcp", "quic", "change", "start", "stagger", "freeze", "second_bearer", "proxy")
 """The keys of settings that a note is about."""
+_LATE_KEYS = ("change", "start", "stagger", "freeze")
+"""Those of settings with times."""
+_TIMED = ("change", "flow", "mobile", "duration")
+"""The tables and keys on which these times depend."""
+_LAST_FLOW = "with its last flow"
+"""What ends a simulation before its duration is over."""
+_MOST = 3
+"""Most notes about what comes after the end."""
 
 
 def note_without_effect(scenario: Path | dict[str, Any], overrides: dict[str, Any], ends: Sequence[float]) -> None:
@@ -37,7 +46,7 @@ def note_without_effect(scenario: Path | dict[str, Any], overrides: dict[str, An
     note_late(resolved, ends)
 
 
-def note_late(resolved: dict[str, Any], ends: Sequence[float], cause: str = "with its last flow") -> None:
+def note_late(resolved: dict[str, Any], ends: Sequence[float], cause: str = _LAST_FLOW) -> None:
     """Print a note about each change, flow and freeze that comes after the end of a run.
 
     Args:
@@ -45,65 +54,39 @@ def note_late(resolved: dict[str, Any], ends: Sequence[float], cause: str = "wit
         ends: The end of each repetition, in seconds.
         cause: What ended a repetition before its duration was over.
     """
-    found = []
-    for words, times in _planned(resolved):
-        late = [end for end in ends if times.last >= end]
-        if not late:
-            continue
-        first = times.at_or_after(min(late))
-        at = f"at {seconds(first)}" if first == times.last else f"from {seconds(first)} on"
-        some = "" if len(late) == len(ends) else f" in {len(late)} of {len(ends)} repetitions"
-        which = "the run" if len(ends) == 1 else "the last of them" if some else "the last repetition"
-        is_over = "duration" in resolved and max(late) >= parse_time(resolved["duration"])
-        why = "at its `duration`" if is_over else cause
-        found.append(f"{words} {at} has no effect{some}: {which} ended {why}, {seconds(max(late))}")
-    for each in found[:_MOST]:
-        note(each)
-    if found[_MOST:]:
-        note(f"{len(found) - _MOST} more changes or flows come after the end")
+    _print_late(late_in(resolved, ends), cause, "repetition")
 
 
-_MOST = 3
-"""Most notes about what comes after the end."""
+def note_late_in_sweep(plan: "Plan", ends: Mapping[int, Sequence[float]]) -> None:
+    """Print a note about each change, flow and freeze that comes after the end of runs of a sweep.
+
+    Args:
+        plan: The plan.
+        ends: The ends of the runs in seconds, by case.
+    """
+    from airpath import _native
+
+    if not any(key in f"{plan.text}{plan.columns}{plan.fixed}{plan.given}" for key in _LATE_KEYS):
+        return
+    resolved: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
+    found: list[Late] = []
+    for case, own in sorted(ends.items()):
+        overrides = plan.overrides(case)
+        # Most axes change no time, and then all cases have the same times.
+        timed = tuple(each for each in overrides if each[0].partition(".")[0] in _TIMED)
+        if timed not in resolved:
+            resolved[timed] = tomllib.loads(_native.resolve(plan.text, plan.file, overrides))
+        found += late_in(resolved[timed], own)
+    _print_late(merged(found), _LAST_FLOW, "run")
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    """Times at equal distances, in seconds from the start of the run."""
-
-    first: float
-    step: float = 0.0
-    number: int = 1
-
-    @property
-    def last(self) -> float:
-        return self.first + (self.number - 1) * self.step
-
-    def at_or_after(self, time: float) -> float:
-        """Return the first of them that is not before `time`; the last one is not."""
-        if self.first >= time or self.step == 0:
-            return self.first
-        return self.first + math.ceil((time - self.first) / self.step) * self.step
-
-
-def _planned(resolved: dict[str, Any]) -> Iterator[tuple[str, _Times]]:
-    """Yield what a scenario plans for times from the start of the run, in words."""
-    for index, change in enumerate(resolved.get("change", [])):
-        yield f"change.{index}", _Times(parse_time(change["at"]))
-    for key, flow, times in _flows(resolved):
-        yield f"{key} (`{flow.get('name', flow['kind'])}`)", times
-        for number, freeze in enumerate(flow.get("freeze", [])):
-            yield f"{key}.freeze.{number}", _Times(parse_time(freeze["from"]))
-
-
-def _flows(resolved: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], _Times]]:
-    """Yield the path and content of each table of flows, with their starts."""
-    mobiles = {each["name"]: each["count"] for each in resolved.get("mobile", [])}
-    for index, flow in enumerate(resolved.get("flow", [])):
-        # The name is that of a group or of one of its mobiles.
-        of_mobiles = mobiles.get(flow["mobile"], 1) if "mobile" in flow else sum(mobiles.values())
-        times = _Times(parse_time(flow["start"]), parse_time(flow["stagger"]), flow["count"] * of_mobiles)
-        yield f"flow.{index}", flow, times
+def _print_late(found: Iterable[Late], cause: str, runs: str) -> None:
+    """Print what comes after the end, each in a note."""
+    late = [each for each in found if each.late]
+    for each in late[:_MOST]:
+        note(each.text(cause, runs))
+    if late[_MOST:]:
+        note(f"{len(late) - _MOST} more changes or flows come after the end")
 
 
 def _note_unused(given: dict[str, Any], resolved: dict[str, Any]) -> None:
@@ -115,7 +98,7 @@ def _note_unused(given: dict[str, Any], resolved: dict[str, Any]) -> None:
 
 def _note_single(resolved: dict[str, Any]) -> None:
     """Print a note about each `stagger` of a table with one flow."""
-    for key, _, times in _flows(resolved):
+    for key, _, times in flows_of(resolved):
         if times.step > 0 and times.number == 1:
             note(f"{key}.stagger has no effect: the table has one flow")
 

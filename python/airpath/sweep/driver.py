@@ -84,8 +84,8 @@ def sweep(
         pool = stack.enter_context(tasks_on(executor, workers))
         if progress is True or (progress is None and is_notebook()):
             progress = stack.enter_context(sweep_progress(Path(plan.file).name))
-        run_plans([(plan, Path(out))], pool, retry=retry, progress=progress or None, on_rows=on_rows)
-    return SweepResult(out, _temporary=temporary)
+        [ends] = run_plans([(plan, Path(out))], pool, retry=retry, progress=progress or None, on_rows=on_rows)
+    return SweepResult(out, _temporary=temporary, _ends=ends)
 
 
 def run_plans(
@@ -98,7 +98,7 @@ def run_plans(
     progress: Callable[[Progress], None] | None = None,
     on_rows: OnRows | None = None,
     on_end: Callable[[Plan], None] | None = None,
-) -> None:
+) -> list[dict[int, list[float]]]:
     """Run several plans, each in a folder of its own, on one pool.
 
     A plan is marked as complete when its last task is finished.
@@ -112,6 +112,9 @@ def run_plans(
         progress: As of `sweep`; the numbers are those of all plans.
         on_rows: As of `sweep`.
         on_end: Called with a plan when it is complete.
+
+    Returns:
+        Of each plan, the ends of the simulations of this start in seconds, by case.
 
     Raises:
         SweepFolderError: As of `sweep`; likewise the other errors.
@@ -133,6 +136,7 @@ def run_plans(
                 _Sweep(plan, folder, size, __version__, threads=threads, retry=retry, on_rows=on_rows, on_end=on_end)
             )
         _Driver(sweeps, progress).run(pool)
+        return [each.ends for each in sweeps]
 
 
 class _Driver:
@@ -220,6 +224,7 @@ class _Sweep:
         """The first error of this start."""
         self.runs = self.runs_before = 0
         self.is_ended = False
+        self.ends: dict[int, list[float]] = {}
         self.intervals = [RunningMean() for _ in plan.cases] if isinstance(plan.repeat, Until) else []
 
     def end(self) -> None:
@@ -277,6 +282,8 @@ class _Sweep:
     def finish(self, task: Task, outcome: Outcome) -> list[Task]:
         """Write the outcome of a task. Return what follows it."""
         self.folder.add(task, outcome)
+        for case, ends in outcome.ends.items():
+            self.ends.setdefault(case, []).extend(ends)
         self._emit(task)
         self.runs += task.runs
         self.failed += sum(each.count for each in outcome.failures)

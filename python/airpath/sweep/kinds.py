@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airpath.sweep.work import Batch, Lines, Tables, Task, Work, lines_of
+from airpath.sweep.work import ENDS, Batch, Lines, Tables, Task, Work, lines_of
 from airpath.tables import SUMMARY_TABLES, flat_rows
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Simulation:
 
         if self.trace:
             return _each(task, batch, self._run_with_captures)
-        lines = _native.run_rows(task.text, task.file, list(batch.overrides), task.seed, batch.first, batch.count)
-        return dict(zip(("flows", "pages", "objects"), lines, strict=True))
+        lines, ends = _native.run_rows(task.text, task.file, list(batch.overrides), task.seed, batch.first, batch.count)
+        return dict(zip(("flows", "pages", "objects"), lines, strict=True)) | {ENDS: json.dumps(ends)}
 
     @staticmethod
     def _run_with_captures(task: Task, batch: Batch, repetition: int, folder: Path) -> Lines:

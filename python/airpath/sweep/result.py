@@ -44,10 +44,20 @@ class SweepResult:
     path: Path
     """The folder."""
 
-    def __init__(self, path: str | Path, *, _temporary: "tempfile.TemporaryDirectory[str] | None" = None) -> None:
+    ends: Mapping[int, list[float]]
+    """The ends of the simulations that this process ran, in seconds, by case."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        _temporary: "tempfile.TemporaryDirectory[str] | None" = None,
+        _ends: Mapping[int, list[float]] | None = None,
+    ) -> None:
         self.path = Path(path)
         self._folder = SweepFolder(self.path)
         self._temporary = _temporary
+        self.ends = _ends or {}
         self._state = self._folder.state()
 
     @property

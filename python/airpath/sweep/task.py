@@ -1,6 +1,7 @@
 """A task: some repetitions of some cases, run in one call, on any worker."""
 
 import io
+import json
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airpath.statistics import repetition_means
 from airpath.sweep.axes import Value
-from airpath.sweep.work import Batch, Task, Until, figures
+from airpath.sweep.work import ENDS, Batch, Task, Until, figures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +36,8 @@ class Outcome:
     failures: tuple[Failure, ...]
     samples: dict[int, list[float]]
     """With `Until`, the figure of each repetition, by case."""
+    ends: dict[int, list[float]]
+    """The ends of simulations in seconds, by case."""
     seconds: float
 
 
@@ -52,7 +55,10 @@ def run_task(task: Task) -> Outcome:
     first = next(iter(frames))
     tables = {name: _parquet(frame) for name, frame in frames.items() if name == first or frame.height}
     found = samples(frames[figures(task.work)[task.until.figure]], task.until) if task.until else {}
-    return Outcome(tables, tuple(failures), found, time.perf_counter() - start)
+    ends: dict[int, list[float]] = {}
+    for batch, part in zip(done, parts, strict=True):
+        ends.setdefault(batch.case, []).extend(json.loads(part.get(ENDS, "[]")))
+    return Outcome(tables, tuple(failures), found, ends, time.perf_counter() - start)
 
 
 def _message(error: Exception) -> str:

@@ -13,6 +13,8 @@ Tables = dict[str, dict[str, str]]
 """The columns of tables: names and types, as Polars names them."""
 Lines = dict[str, str]
 """The rows of tables as JSON lines. Each row has its `repetition`."""
+ENDS = "ends_s"
+"""The key of `Lines` for the ends of simulations in seconds: a list as JSON, which is no table."""
 
 KEYS = ("repetition", "flow", "view", "object", "connection", "start_s", "start", "client_port", "server_port")
 """Numeric columns that are no figures."""
