@@ -51,6 +51,15 @@ def test_death_by_a_signal_is_seen_by_the_shell(link: LinkCommand, name: str) ->
     assert link("sh", "-c", f"kill -{name} $$", code=None).code == -signal.Signals[f"SIG{name}"]
 
 
+def test_a_crash_of_the_command_writes_no_core_file_of_airpath(link: LinkCommand) -> None:
+    under = ["sh", "-c", 'ulimit -S -c "$(ulimit -H -c)"; exec "$@"', "sh"]
+    with link.started("sh", "-c", "kill -SEGV $$", under=under) as process:
+        ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert ended is not None
+        # CLD_DUMPED after a core file.
+        assert (ended.si_status, ended.si_code) == (signal.SIGSEGV, os.CLD_KILLED)
+
+
 @pytest.mark.parametrize("name", ["TERM", "HUP", "USR1", "USR2", "INT", "QUIT"])
 def test_a_signal_to_airpath_reaches_the_command(link: LinkCommand, name: str) -> None:
     script = f"trap 'echo got {name}; exit 3' {name}; echo ready; while :; do sleep 0.02; done"

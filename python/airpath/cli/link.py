@@ -35,6 +35,7 @@ CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 _MAX_HOSTS = 60_000
 _MAX_PORT = 65_535
+_PR_SET_DUMPABLE = 4  # linux/prctl.h
 _RESERVED_HOSTS = frozenset({"localhost", "mobile", "mobile6", "second", "second6", "server", "server6"})
 
 
@@ -491,9 +492,13 @@ def _end_like(outcome: dict[str, Any]) -> None:
     number = outcome["number"]
     if outcome["exit"] == "code":
         raise typer.Exit(number)
+    import ctypes
+
     sys.stdout.flush()
     if number != signal.SIGKILL:  # which has no handler
         signal.signal(number, signal.SIG_DFL)
+    # A core file of this process would replace that of the command; as timeout(1).
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
     os.kill(os.getpid(), number)
     raise typer.Exit(128 + number)  # reached if the signal does not end this process
 
