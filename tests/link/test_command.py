@@ -46,6 +46,18 @@ def test_the_exit_code_is_the_commands(link: LinkCommand, code: int) -> None:
     assert (done.out, done.err) == ("", "")
 
 
+@needs("full-device")
+def test_messages_that_cannot_be_written_do_not_change_the_exit_code(link: LinkCommand) -> None:
+    # Of a link that ends with a note, of one with an error, and of repetitions with their times.
+    for options, code in (("--out kept", 5), ("--capture", 125), ("--repeat 2", 5)):
+        with (
+            Path("/dev/full").open("w") as full,
+            link.started("sh", "-c", "exit 5", options=options, popen={"stderr": full}) as process,
+        ):
+            assert process.wait(timeout=30) == code, options
+    assert (link.folder / "kept" / "summary.json").is_file()
+
+
 @pytest.mark.parametrize("name", ["SEGV", "KILL", "TERM"])
 def test_death_by_a_signal_is_seen_by_the_shell(link: LinkCommand, name: str) -> None:
     assert link("sh", "-c", f"kill -{name} $$", code=None).code == -signal.Signals[f"SIG{name}"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from airpath.cli.messages import Problem, cleanly_ended, explained, note
+from airpath.cli.messages import Problem, cleanly_ended, explained, note, write_message
 from airpath.cli.options import is_given
 from airpath.quantities import seconds
 from airpath.statistics import mean_interval
@@ -83,9 +83,9 @@ def repeat_link(
                 break
     # Also with --quiet: they are the result.
     if times:
-        sys.stderr.write(f"{times_text(times, repeat)}\n")
+        write_message(times_text(times, repeat))
     if failures:
-        sys.stderr.write(f"{failures_text(failures, repeat)}\n")
+        write_message(failures_text(failures, repeat))
     return failed if failed >= 0 else 128 - failed
 
 

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +56,17 @@ class Problem(Exception):  # noqa: N818 - its text is a message to the user
         self.exit_code = exit_code
 
 
+def write_message(text: str) -> None:
+    """Print a text on standard error.
+
+    One that cannot be written is dropped: the exit code is that of the work, and of a link that of
+    its command.
+    """
+    with suppress(OSError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
 def show(problem: Problem) -> None:
     """Print a problem as one block on standard error."""
     lines = [f"{_painted('error:', '1;31')} {problem.message}"]
@@ -63,7 +74,7 @@ def show(problem: Problem) -> None:
         lines.append(f"  at {problem.where}")
     if problem.next_step is not None:
         lines.append(f"  next: {problem.next_step}")
-    sys.stderr.write("\n".join(lines) + "\n")
+    write_message("\n".join(lines))
 
 
 _quiet = False
@@ -80,17 +91,16 @@ def is_quiet() -> bool:
     return _quiet
 
 
-def note(text: str) -> None:
-    """Print a note on standard error."""
-    if _quiet:
-        return
-    sys.stderr.write(f"{_painted('note:', '1')} {text}\n")
+def note(text: str, *, always: bool = False) -> None:
+    """Print a note on standard error; with --quiet only if it is always printed."""
+    if always or not _quiet:
+        write_message(f"{_painted('note:', '1')} {text}")
 
 
 def help_without_command(context: typer.Context) -> None:
     """Show the help of a group of commands if no command of it was given."""
     if context.invoked_subcommand is None:
-        sys.stderr.write(context.get_help() + "\n")
+        write_message(context.get_help())
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 

@@ -9,6 +9,7 @@ import asyncio
 import socket
 import struct
 import sys
+from contextlib import suppress
 
 _ADDRESSES = ("127.0.0.1", "::1")
 _CHUNK = 1 << 16
@@ -69,7 +70,8 @@ class _Relay:
             except OSError:
                 continue
         if not self._is_reported:
-            sys.stderr.write(f"airpath: nothing listens at port {self._port} of this host's loopback address\n")
+            with suppress(OSError):
+                sys.stderr.write(f"airpath: nothing listens at port {self._port} of this host's loopback address\n")
             self._is_reported = True
         return None
 
