@@ -3,6 +3,7 @@
 import http.server
 import json
 import re
+import shlex
 import socket
 import threading
 import urllib.error
@@ -171,6 +172,8 @@ def test_a_command_that_does_not_exist_ends_the_repetitions(link: LinkCommand) -
     [
         ("--repeat 2 --capture", "--capture needs a result folder"),
         ("--host-port 80 --host-port 80", "--host-port 80: given twice"),
+        ("--budget 0ms", "--budget 0ms: every packet is later"),
+        ("--budget 0.0s --repeat 2", "--budget 0.0s: every packet is later"),
     ],
 )
 def test_wrong_options_start_no_link(link: LinkCommand, options: str, words: str) -> None:
@@ -221,6 +224,13 @@ def test_a_late_run_states_what_it_changes() -> None:
     lateness = {"p50_s": 0.0001, "p99_s": 0.012, "budget_s": 0.01}
     assert "may miss its transmission interval (TTI) and wait 20 ms more" in late_text(lateness, 0.02)
     assert "round trips" in late_text(lateness, None)
+
+
+@pytest.mark.parametrize("options", ["", " --quiet"])
+def test_an_invalid_run_is_reported_also_with_quiet(link: LinkCommand, options: str) -> None:
+    serve = shlex.join(python("sink.py"))
+    done = link(*python("send.py", "server", 30_000), serve=serve, options=f"--budget 1ns{options}")
+    assert done.err.startswith("note: this run is invalid: the host was too busy")
 
 
 @pytest.mark.parametrize(("preset", "budget"), [("gprs", 0.01), ("hsdpa", 0.002), ("wired", 0.002)])

@@ -243,6 +243,8 @@ def _run(
     parameters = _parameters(sysctls)
     if (options["serve"] or "").strip() == "--":
         raise Problem("--serve has no command", next_step="write it as in --serve 'python3 -m http.server 8000'")
+    if budget is not None and _ZERO.fullmatch(budget.strip()):
+        raise Problem(f"--budget {budget}: every packet is later", next_step="give a time, as in --budget '5 ms'")
     _check_hosts(options["hosts"], serve=options["serve"])
     if record is not None:
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
@@ -346,6 +348,8 @@ _UNUSED = {
     "duration": "`duration`",
 }
 """What only simulated runs use, by the first key."""
+_ZERO = re.compile(r"[0.]+\s*[a-z]+")
+"""A length of time that is zero."""
 _LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::(\d+))?(?![\w.-])")
 
 
@@ -448,14 +452,19 @@ def _parameters(sysctls: list[str]) -> dict[str, str]:
 
 
 def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
-    """Print notes on standard error: an invalid run, no answer from outside, the result folder."""
+    """Print notes on standard error: an invalid run, no answer from outside, the result folder.
+
+    That a run is invalid is printed with --quiet, too.
+    """
     lateness = outcome["lateness"]
     if not lateness["within_budget"]:
-        note(f"this run is invalid: {late_text(lateness, outcome['transmission_period_s'])}")
+        late = late_text(lateness, outcome["transmission_period_s"])
+        note(f"this run is invalid: {late}", always=True)
     if outcome["overruns"]:
         note(
             f"this run is invalid: the kernel dropped {outcome['overruns']} packets before the link;"
-            " the programs sent more than this host can carry"
+            " the programs sent more than this host can carry",
+            always=True,
         )
     offered = {"up": 0, "down": 0}
     for row in outcome["summary"]["links"]:
