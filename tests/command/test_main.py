@@ -16,5 +16,5 @@ def test_main_uses_its_own_arguments(
     assert f"airpath run wired --report {report}" in report.read_text()
     assert main(["run", "wired", "--set", "fixed.loss", "0.1"]) == 2
     assert "write --set fixed.loss=0.1" in capsys.readouterr().err
-    assert main(["link", "wired"]) == 2
+    assert main(["link", "wired"]) == 125
     assert "the command is missing" in capsys.readouterr().err

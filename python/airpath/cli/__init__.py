@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Problem as problem:
         show(problem)
         _discard_unwritten()
+        if words[:1] == ["link"] and problem.exit_code not in _NO_COMMAND_RAN:
+            return ExitCode.LINK_FAILED
         return problem.exit_code
     except typer.Abort:
         return ExitCode.INTERRUPTED
@@ -40,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_unwritten()
         return ExitCode.PIPE_CLOSED
     return int(code or 0)
+
+
+_NO_COMMAND_RAN = (ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND)
 
 
 def _import_application(*, alone: bool) -> typer.Typer:

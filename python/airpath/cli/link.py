@@ -18,8 +18,8 @@ import typer
 
 from airpath.cli.command_for import command_for
 from airpath.cli.completion import complete_scenario
-from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, command_line, repeat_link
-from airpath.cli.messages import Problem, check_outputs, explained, is_quiet, note, replacing_result
+from airpath.cli.link_repeat import command_line, repeat_link
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, is_quiet, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
 from airpath.cli.scenario_notes import note_late
@@ -144,35 +144,32 @@ def link(
 
     \b
     Exit codes: those of the command, and
-      125  the link could not be set up, or failed
+      125  bad usage, or the link could not be set up, failed, or could not write its result
       126  the command cannot be executed
       127  the command does not exist
     """
     if capture and out is None:
-        raise Problem("--capture needs a result folder", next_step="add --out DIR", exit_code=FAILED)
+        raise Problem("--capture needs a result folder", next_step="add --out DIR")
     # A command in quotes is one word.
     name, quoted, _ = command[0].partition(" ")
     is_quoted = bool(quoted) and len(command) == 1 and shutil.which(command[0]) is None and shutil.which(name)
     if is_quoted or ("/" not in command[0] and shutil.which(command[0]) is None):
         raise _not_started(command[0], errno.ENOENT)
+    _check_serve(serve)
     if repeat > 1:
-        try:
-            with explained():
-                read, overrides = scenario_of(scenario), _overrides(set or [], proxy, second)
-                new = new_link_result(
-                    read,
-                    command,
-                    overrides=overrides,
-                    seed=seed,
-                    serve=serve,
-                    mtu=mtu,
-                    sysctl=_parameters(sysctl or []),
-                    capture=capture,
-                    log=not no_log,
-                )
-        except Problem as problem:
-            problem.exit_code = FAILED
-            raise
+        with explained():
+            read, overrides = scenario_of(scenario), _overrides(set or [], proxy, second)
+            new = new_link_result(
+                read,
+                command,
+                overrides=overrides,
+                seed=seed,
+                serve=serve,
+                mtu=mtu,
+                sysctl=_parameters(sysctl or []),
+                capture=capture,
+                log=not no_log,
+            )
         _note_unused(read, overrides)
         raise typer.Exit(repeat_link(repeat, new, command_line(context), out=out, record=record))
     try:
@@ -202,7 +199,6 @@ def link(
             scenario_note=not no_scenario_note,
         )
     except Problem as problem:
-        problem.exit_code = FAILED
         is_outside = serve is None and not host_port
         if is_outside and "the outside" in problem.message and (place := localhost_in(command)):
             problem.next_step = own_host(place)
@@ -241,8 +237,6 @@ def _run(
 
     overrides = _overrides(sets, proxy, second)
     parameters = _parameters(sysctls)
-    if (options["serve"] or "").strip() == "--":
-        raise Problem("--serve has no command", next_step="write it as in --serve 'python3 -m http.server 8000'")
     if budget is not None and _ZERO.fullmatch(budget.strip()):
         raise Problem(f"--budget {budget}: every packet is later", next_step="give a time, as in --budget '5 ms'")
     _check_hosts(options["hosts"], serve=options["serve"])
@@ -363,6 +357,16 @@ def own_host(place: str) -> str:
     """Return how the mobile reaches a server of the host."""
     port = place.rpartition(":")[2] if place.rpartition(":")[2].isdecimal() else "PORT"
     return f"reach a server of this host with --host-port {port}, as server:{port}"
+
+
+def _check_serve(serve: str | None) -> None:
+    """Check that the server is a command, as text."""
+    if serve is None:
+        return
+    if serve.strip() in ("", "--"):
+        raise Problem("--serve has no command", next_step="write it as in --serve 'python3 -m http.server 8000'")
+    if printable(serve) != serve:
+        raise Problem("--serve is not UTF-8 text", next_step="start the server by a script of its own")
 
 
 def _check_hosts(hosts: list[str], *, serve: str | None) -> None:
@@ -514,7 +518,7 @@ def _end_like(outcome: dict[str, Any]) -> None:
 
 def _not_started(command: str, number: int) -> Problem:
     """Return the problem of a command that cannot be executed, by the number of its error."""
-    code = NOT_FOUND if number == errno.ENOENT else NOT_EXECUTABLE
+    code = ExitCode.NOT_FOUND if number == errno.ENOENT else ExitCode.NOT_EXECUTABLE
     next_step = "check the command after `--`"
     if " " in command and shutil.which(command.split(maxsplit=1)[0]) is not None:
         next_step = f"write its words without quotes around them: -- {command}"

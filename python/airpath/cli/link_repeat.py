@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from airpath.cli.messages import Problem, cleanly_ended, explained, note, write_message
+from airpath.cli.messages import ExitCode, Problem, cleanly_ended, explained, note, write_message
 from airpath.cli.options import is_given
 from airpath.quantities import seconds
 from airpath.statistics import mean_interval
@@ -22,14 +22,10 @@ from airpath.statistics import mean_interval
 if TYPE_CHECKING:
     from airpath.result_folder import NewResult
 
-FAILED = 125
-"""The exit code if the link itself fails, as in env(1), nice(1) and timeout(1)."""
-NOT_EXECUTABLE = 126
-NOT_FOUND = 127
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _MOST_NAMED = 5
 """Failed repetitions that a message names."""
-NOT_RUN = (FAILED, NOT_EXECUTABLE, NOT_FOUND)
+_NOT_RUN = (ExitCode.LINK_FAILED, ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND)
 """The exit codes without a time: further repetitions would fail, too."""
 
 
@@ -66,7 +62,7 @@ def repeat_link(
             link = [sys.executable, "-m", "airpath", "link", *options, *arguments]
             done = subprocess.run(link, check=False, preexec_fn=_ending_with_parent())
             failed = failed or done.returncode
-            if done.returncode in NOT_RUN:
+            if done.returncode in _NOT_RUN:
                 break
             summary = _summary(folder)
             if summary is None:
@@ -101,7 +97,7 @@ def _ending_with_parent() -> Callable[[], None]:
     def prepare() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(FAILED)
+            os._exit(ExitCode.LINK_FAILED)
 
     return prepare
 
@@ -127,15 +123,11 @@ def _check_earlier(out: Path | None, repeat: int, first: "NewResult") -> bool:
         fault = f"{len(numbers)} repetitions, and this run has {repeat}"
     if fault is not None:
         message, _, next_step = refusal(out, fault).partition("; ")
-        raise Problem(message, next_step=next_step, exit_code=FAILED)
+        raise Problem(message, next_step=next_step)
     if not is_result(out):
         return False
-    try:
-        with explained():
-            check_result_folder(out, first)
-    except Problem as problem:
-        problem.exit_code = FAILED
-        raise
+    with explained():
+        check_result_folder(out, first)
     return True
 
 

@@ -29,6 +29,12 @@ class ExitCode(IntEnum):
     """The arguments, the scenario, a preset or a result folder cannot be used."""
     NOT_WRITTEN = 3
     """The result could not be written in full; the written part is kept."""
+    LINK_FAILED = 125
+    """All errors of `airpath link` itself, as in env(1), nice(1) and timeout(1)."""
+    NOT_EXECUTABLE = 126
+    """The command of `airpath link` cannot be executed."""
+    NOT_FOUND = 127
+    """The command of `airpath link` does not exist."""
     INTERRUPTED = 130
     """Ctrl-C; the result until then is kept, marked as partial."""
     PIPE_CLOSED = 141
