@@ -47,6 +47,13 @@ def test_names_of_the_link_replace_those_of_the_host(link: LinkCommand) -> None:
         ("--host server", "true", "--host server: it has an address already"),
         ("--host a.test --host a.test", "true", "--host a.test: it has an address already"),
         ("--host a/b", "true", "not a host name"),
+        ("--host LocalHost", "true", "--host LocalHost: it has an address already"),
+        ("--host a.test --host A.test", "true", "--host A.test: it has an address already"),
+        ("--host .", "true", "not a host name"),
+        ("--host a..test", "true", "not a host name"),
+        (f"--host {'a' * 64}.test", "true", "not a host name"),
+        ("--host 192.0.2.7", "true", "--host 192.0.2.7: an address, not a name"),
+        ("--host 0xC0.2", "true", "--host 0xC0.2: an address, not a name"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_an_error(

@@ -39,3 +39,9 @@ def test_what_cannot_be_made_is_an_error() -> None:
     with pytest.raises(subprocess.CalledProcessError) as error:
         airpath.link("no-such-preset", ["true"], capture_output=True)
     assert b"no-such-preset" in error.value.stderr
+
+
+def test_hosts_are_those_of_the_command() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        airpath.link("wired", ["true"], serve="true", hosts=["LOCALHOST"], capture_output=True)
+    assert b"--host LOCALHOST: it has an address already" in error.value.stderr

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,9 @@ from airpath.sidecar import sidecar
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 _MAX_HOSTS = 60_000
+_LONGEST_NAME = 253
+_HOST_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
+"""Labels of at most 63 octets (RFC 1035 §2.3.4)."""
 _MAX_PORT = 65_535
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 _RESERVED_HOSTS = frozenset({"localhost", "mobile", "mobile6", "second", "second6", "server", "server6"})
@@ -375,11 +379,26 @@ def _check_hosts(hosts: list[str], *, serve: str | None) -> None:
         raise Problem("--host needs a server at the other end", next_step="add --serve CMD")
     if len(hosts) > _MAX_HOSTS:
         raise Problem(f"--host: {len(hosts)} names", next_step=f"give at most {_MAX_HOSTS}")
-    for number, name in enumerate(hosts):
-        if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
-            raise Problem(f"--host {name!r}: not a host name", next_step="use letters, digits, `-`, `_` and `.`")
-        if name in _RESERVED_HOSTS or name in hosts[:number]:
+    known = set(_RESERVED_HOSTS)
+    for name in hosts:
+        if not _HOST_NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+            next_step = "use letters, digits, `-` and `_`, with single dots between"
+            raise Problem(f"--host {printable(name)!r}: not a host name", next_step=next_step)
+        if _is_address(name):
+            raise Problem(f"--host {name}: an address, not a name", next_step="give the name of a host")
+        # Resolvers compare names without case (RFC 4343).
+        if name.lower() in known:
             raise Problem(f"--host {name}: it has an address already", next_step="remove it")
+        known.add(name.lower())
+
+
+def _is_address(name: str) -> bool:
+    """Return whether resolvers take a name as an IPv4 address; parts may be missing (inet(3))."""
+    try:
+        socket.inet_aton(name)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
