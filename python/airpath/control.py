@@ -20,6 +20,8 @@ _PREFIX = "airpath-link-"
 _TIMEOUT_S = 5.0
 _TRIES = 5
 """A link waits for a request for 20 ms only, which is short on a busy host."""
+_START = "start one with `airpath link`"
+_SELECT = "select one with --link PROCESS"
 _MOST_LETTERS = 100
 """A longer command line is cut in messages."""
 _IDEMPOTENT = frozenset({"status", "reload"})
@@ -29,9 +31,16 @@ _IDEMPOTENT = frozenset({"status", "reload"})
 class NoLinkError(LookupError):
     """The link is not running, or several run and none was selected."""
 
+    def __init__(self, message: str, next_step: str | None = None) -> None:
+        super().__init__(message)
+        self.next_step = next_step
+
 
 class NotReadyError(NoLinkError):
     """The link is not yet ready for requests."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "try again when the server listens; its output shows what it does")
 
 
 class _NotSentError(Exception):
@@ -87,14 +96,19 @@ def find(link: str | Path | None = None) -> int:
     if link is None:
         if len(known) == 1:
             return known[0]
-        raise NoLinkError(f"{len(known)} links run:{_listed(known)}" if known else "no link is running")
+        if known:
+            raise NoLinkError(f"{len(known)} links run:{_listed(known)}", _SELECT)
+        raise NoLinkError("no link is running", _START)
     numbers = [int(str(link))] if str(link).isdecimal() else _processes_of(Path(link))
     if not numbers:
-        raise NoLinkError(f"{link} is neither a process number nor the result folder of a link")
+        raise NoLinkError(
+            f"{link} is neither a process number nor the result folder of a link; there are:{_listed(known)}",
+            _SELECT if known else _START,
+        )
     for number in numbers:
         if number in known:
             return number
-    raise NoLinkError(f"no link runs as process {numbers[0]}; there are:{_listed(known)}")
+    raise NoLinkError(f"no link runs as process {numbers[0]}; there are:{_listed(known)}", _SELECT if known else _START)
 
 
 def _processes_of(folder: Path) -> list[int]:

@@ -74,3 +74,11 @@ def test_a_change_that_was_not_sent_is_sent_again(connections: list[bytes], monk
     monkeypatch.setattr(socket, "socket", Refused)
     assert control.send(PROCESS, {"change": {"outage": "3 s"}}) == {"time_s": 1.0}
     assert connections[-1] == b'{"change": {"outage": "3 s"}}\n'
+
+
+@pytest.mark.parametrize("link", [None, "3", "kept"])
+def test_where_no_link_runs_one_can_be_started(link: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "running", list)
+    with pytest.raises(control.NoLinkError) as found:
+        control.find(link)
+    assert found.value.next_step == "start one with `airpath link`"

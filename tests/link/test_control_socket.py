@@ -25,6 +25,13 @@ def test_several_links_are_listed_with_their_commands(link: LinkCommand) -> None
             words_of(process.stdout, "ready")
         with pytest.raises(control.NoLinkError, match="links run:") as found:
             control.find()
+        assert found.value.next_step == "select one with --link PROCESS"
+        done = Command(link.folder)("ctl", "--link", str(2**22 + 1))
+        assert done.code == 1
+        assert f"\n  {one.pid}  for " in done.err
+        assert done.err.endswith("\n  next: select one with --link PROCESS\n")
+        refused = Command(link.folder)("ctl", "--link", str(one.pid), "reload").err
+        assert refused.endswith("next: `airpath ctl --help` shows examples\n")
         lines = {line.split()[0]: line for line in str(found.value).splitlines()[1:]}
         for process, preset in ((one, "wired"), (two, "gprs")):
             line = lines[str(process.pid)]

@@ -194,9 +194,12 @@ def test_a_configuration_is_read_again(network: Network, need, tmp_path: Path) -
         refused = network.ctl("reload", code=2)
         assert "proxy.toml:4: proxy.budjet: unknown key; did you mean `budget`?" in refused.err
         assert "the old configuration stays in use" in refused.err
+        assert "next: `airpath proxy check FILE`" in refused.err
         assert "from 10.1.0.2 lookup" in network.rules()
         network.configure("mtu = 1400")
-        assert "start it again" in network.ctl("reload", code=2).err
+        refused = network.ctl("reload", code=2)
+        assert "start it again" in refused.err
+        assert "next: start the proxy again" in refused.err
         assert "from 10.1.0.2 lookup" in network.rules()
         network.configure(mobiles=["10.1.0.3", "10.1.0.2"])
         proxy.send_signal(signal.SIGHUP)

@@ -40,7 +40,7 @@ def ctl(
       2    the link does not support the change; nothing was changed
     """
     from airpath.cli.key_value import parse_pairs
-    from airpath.control import NoLinkError, NotReadyError, find, send
+    from airpath.control import NoLinkError, find, send
 
     reloads = change == ["reload"]
     pairs = [] if reloads else change or []
@@ -48,20 +48,24 @@ def ctl(
     request: dict[str, Any] = {"reload": {}} if reloads else {"change": values} if values else {"status": {}}
     try:
         answer = send(find(link), request)
-    except NotReadyError as error:
-        next_step = "try again when the server listens; its output shows what it does"
-        raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None
     except NoLinkError as error:
-        next_step = "start one with `airpath link`, or select one with --link PROCESS"
-        raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None
+        raise Problem(str(error), next_step=error.next_step, exit_code=ExitCode.FAILED) from None
     except ValueError as error:
-        raise Problem(str(error), next_step="`airpath ctl --help` shows examples") from None
+        raise Problem(str(error), next_step=_after_refusal(str(error))) from None
     if format == "json":
         typer.echo(json.dumps(answer))
     elif reloads or values:
         typer.echo(f"done at {answer['time_s']:.3f} s")
     else:
         _print_state(answer)
+
+
+def _after_refusal(reason: str) -> str:
+    """Return the next step after a request that a link or a proxy refused."""
+    if "old configuration" not in reason:
+        return "`airpath ctl --help` shows examples"
+    # The proxy reports what it cannot change while it runs, and that its routing rules are gone.
+    return "start the proxy again" if "again" in reason else "`airpath proxy check FILE` checks a configuration"
 
 
 def _value(text: str) -> Any:
