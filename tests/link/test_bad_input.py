@@ -18,8 +18,20 @@ from support.link import LinkCommand, python
         pytest.param({"options": "--set bearer.downlink.rate=fast"}, ["fast", "rate"], id="value"),
         pytest.param({"options": "--set bearer"}, ["--set bearer"], id="no-value"),
         pytest.param({"options": "--sysctl kernel.pid_max=1"}, ["kernel.pid_max", "`net.`"], id="foreign-parameter"),
-        pytest.param({"options": "--sysctl net.ipv4.no_such=1"}, ["net.ipv4.no_such"], id="unknown-parameter"),
-        pytest.param({"options": "--sysctl net.ipv4.tcp_sack=many"}, ["tcp_sack", "many"], id="parameter-value"),
+        pytest.param(
+            {"options": "--sysctl net.ipv4.no_such=1"}, ["net.ipv4.no_such", "has no such"], id="unknown-parameter"
+        ),
+        pytest.param(
+            {"options": "--sysctl net.ipv4.tcp_sack=many"}, ["tcp_sack", "many", "its value"], id="parameter-value"
+        ),
+        pytest.param(
+            {"options": "--sysctl net.core.rmem_max=99999"}, ["net.core.rmem_max", "whole host"], id="host-parameter"
+        ),
+        pytest.param(
+            {"options": "--sysctl net.ipv4.tcp_available_congestion_control=reno"},
+            ["congestion_control", "only be read"],
+            id="parameter-to-read",
+        ),
         pytest.param({"options": "--budget soon"}, ["budget", "soon"], id="budget"),
         pytest.param({"options": "--mtu 60"}, ["--mtu", "68"], id="mtu"),
         pytest.param({"options": "--device wifi"}, ["--device", "tun"], id="device"),
@@ -45,6 +57,8 @@ def test_a_command_that_cannot_be_run(link: LinkCommand) -> None:
     missing = link("no-such-command", code=127)
     assert "no-such-command" in missing.err
     assert "next: " in missing.err
+    assert "the command is empty\n  next: write it after one `--`" in link("", code=127).err
+    assert "the command is `--`\n  next: write it after one `--`" in link("--", "true", code=127).err
     folder = link(str(link.folder), code=126)
     assert "permission denied" in folder.err.lower()
 

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import socket
+import stat
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -403,14 +404,22 @@ def _is_address(name: str) -> bool:
 
 @contextmanager
 def _advised(parameters: Mapping[str, str]) -> Iterator[None]:
-    """Add the advice of `airpath doctor` to the error of a congestion control."""
+    """Add what can be done to the error of a kernel parameter.
+
+    For a congestion control this is the advice of `airpath doctor`.
+    """
     from airpath import LinkError, _native
 
+    # The link that fails may leave this process in a namespace of its own.
+    modes = {key: _mode(key) for key in parameters}
     try:
         yield
     except LinkError as error:
-        if CONGESTION_CONTROL not in parameters or CONGESTION_CONTROL not in str(error):
+        key = next((key for key in parameters if str(error).startswith(f"the kernel parameter `{key}` ")), None)
+        if key is None:
             raise
+        if key != CONGESTION_CONTROL:
+            raise Problem(str(error), next_step=_after_parameter(str(error), modes[key])) from None
         checks = json.loads(_native.doctor())["checks"]
         check = next(each for each in checks if each["name"] == "congestion controls")
         # The advice is about the congestion controls that airpath's studies use.
@@ -419,6 +428,33 @@ def _advised(parameters: Mapping[str, str]) -> Iterator[None]:
             f"{error} ({check['finding']})",
             next_step=advice if parameters[CONGESTION_CONTROL] in advice else "select one that can be set in links",
         ) from None
+
+
+def _mode(key: str) -> int | None:
+    """Return the mode of the file of a kernel parameter; `None` without one."""
+    # As in sysctl(8), a slash stands for a dot within a part.
+    with suppress(OSError):
+        return Path("/proc/sys", key.translate(str.maketrans("./", "/."))).stat().st_mode
+    return None
+
+
+def _after_parameter(error: str, mode: int | None) -> str | None:
+    """Return the next step after a kernel parameter that cannot be set.
+
+    Args:
+        error: The text of its error.
+        mode: The mode of its file on the host.
+    """
+    if os.strerror(errno.EINVAL) in error:
+        return "check its value"
+    if mode is None or not stat.S_ISREG(mode):
+        return "check its name: this kernel has no such parameter"
+    if not mode & stat.S_IWUSR:
+        return "remove it: it can only be read"
+    # A namespace lacks the parameters of the whole host, or has them to read only.
+    if any(os.strerror(each) in error for each in (errno.ENOENT, errno.EACCES)):
+        return "remove it: this kernel has it for the whole host only"
+    return None
 
 
 def scenario_of(scenario: str) -> tuple[str, str]:
@@ -538,6 +574,9 @@ def _end_like(outcome: dict[str, Any]) -> None:
 def _not_started(command: str, number: int) -> Problem:
     """Return the problem of a command that cannot be executed, by the number of its error."""
     code = ExitCode.NOT_FOUND if number == errno.ENOENT else ExitCode.NOT_EXECUTABLE
+    if command in ("", "--"):
+        what = "empty" if not command else "`--`"
+        raise Problem(f"the command is {what}", next_step="write it after one `--`", exit_code=code)
     next_step = "check the command after `--`"
     if " " in command and shutil.which(command.split(maxsplit=1)[0]) is not None:
         next_step = f"write its words without quotes around them: -- {command}"
