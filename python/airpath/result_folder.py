@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -92,7 +92,9 @@ def new_result(out: Path, new: NewResult) -> Iterator[Path]:
                 yield out
             finally:
                 if is_made and not any(out.iterdir()):
-                    out.rmdir()
+                    # A proxy may have given up the right to.
+                    with suppress(PermissionError):
+                        out.rmdir()
             return
         check_folder_writable(out)
         try:
@@ -152,6 +154,22 @@ def clear_result_folder(folder: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
+
+
+@contextmanager
+def cleared_unless_started(folder: Path | None) -> Iterator[None]:
+    """Remove the files of a link or a proxy that ends with an error before it has carried a packet.
+
+    It has then written a summary without a repetition.
+    """
+    from airpath._native import LinkError
+
+    try:
+        yield
+    except LinkError:
+        if folder is not None and folder.is_dir() and _outline(folder) is None:
+            clear_result_folder(folder)
+        raise
 
 
 @contextmanager

@@ -91,6 +91,15 @@ def test_an_earlier_result_survives_a_link_that_cannot_be_made(link: LinkCommand
     assert (link.folder / "kept" / "summary.json").read_bytes() == before
 
 
+def test_a_link_that_cannot_be_made_leaves_no_folder(link: LinkCommand) -> None:
+    link("true", options="--out kept", serve="exit 3", code=125)
+    assert not (link.folder / "kept").exists()
+    # A folder of the user stays.
+    (link.folder / "mine").mkdir()
+    link("true", options="--out mine", serve="exit 3", code=125)
+    assert list((link.folder / "mine").iterdir()) == []
+
+
 def test_a_full_disk_is_reported_but_does_not_disturb_the_command(link: LinkCommand, small_disk: Path) -> None:
     kept = small_disk / "kept"
     serve = shlex.join(python("sink.py"))

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from airpath import load
+from airpath.files import temporary_folder
 from support.link import ENDS, descendants_of, until
-from support.needs import require
+from support.needs import needs, require
 from support.proxy import MOBILE, SERVER, SERVER6, Network, airpath, namespace_of
 from support.proxy import network as make_network
 
@@ -205,6 +206,29 @@ def test_a_configuration_is_read_again(network: Network, need, tmp_path: Path) -
         proxy.send_signal(signal.SIGHUP)
         until(lambda: "from 10.1.0.3 lookup" in network.rules(), "the signal has its effect")
         assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+
+
+def test_a_proxy_that_does_not_start_leaves_no_folder(network: Network, tmp_path: Path) -> None:
+    command = [airpath(), "proxy", "run", network.configure(), "--take-over", "--out", tmp_path / "result"]
+    assert "no proxy of this user runs" in network.run("router", *command, code=1).err
+    assert not (tmp_path / "result").exists()
+
+
+@needs("root")
+def test_a_new_result_folder_belongs_to_the_user_of_the_proxy(network: Network) -> None:
+    with temporary_folder("airpath-test-") as folder:
+        folder.chmod(0o711)
+        with network.proxy("--out", folder / "result", lines='user = "daemon"') as proxy:
+            proxy.terminate()
+            assert proxy.wait(timeout=20) == 0
+        assert (folder / "result").owner() == "daemon"
+        assert json.loads((folder / "result" / "summary.json").read_text())["complete"]
+        # One that this user cannot reach.
+        folder.chmod(0o700)
+        command = [airpath(), "proxy", "run", network.configure('user = "daemon"'), "--out", folder / "other"]
+        refused = network.run("router", *command, code=3).err
+        assert "other cannot be written by daemon, the `user` of the configuration" in refused
+        assert not (folder / "other").exists()
 
 
 def test_the_result_is_read_as_every_other(network: Network, need, tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def _run(
     **options: Any,
 ) -> dict[str, Any]:
     from airpath import _native
-    from airpath.result_folder import clear_result_folder, new_result
+    from airpath.result_folder import clear_result_folder, cleared_unless_started, new_result
 
     overrides = _overrides(sets, proxy, second)
     parameters = _parameters(sysctls)
@@ -258,6 +258,7 @@ def _run(
                 (text, name), command, overrides=overrides, sysctl=parameters, capture=capture, **inputs
             )
             folder = stack.enter_context(new_result(out, new))
+            stack.enter_context(cleared_unless_started(folder))
         # Until the command takes the signal, Ctrl-C ends this process at once, and the kernel
         # removes the namespaces.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

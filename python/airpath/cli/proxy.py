@@ -1,9 +1,12 @@
 """`airpath proxy`: a live transport-level proxy on a router."""
 
 import json
+import os
+import pwd
 import signal
+import subprocess
 import tomllib
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -57,7 +60,7 @@ def run(
       3    the result could not be written in full; the written part is kept
     """
     from airpath import LinkError, _native
-    from airpath.result_folder import NewResult, new_result
+    from airpath.result_folder import NewResult, cleared_unless_started, new_result
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
@@ -67,20 +70,45 @@ def run(
         if out is not None:
             settings = tomllib.loads(_native.proxy_configuration(str(configuration)))
             new = NewResult("proxy", settings, capture=capture, log=not no_log)
+            is_made = not out.exists()
             folder = stack.enter_context(new_result(out, new))
+            if (user := settings.get("user")) is not None and os.geteuid() == 0:
+                _give(out, user, is_made=is_made)
         try:
-            _native.proxy_run(
-                str(configuration),
-                out=None if folder is None else str(folder),
-                log=not no_log,
-                capture=capture,
-                take_over=take_over,
-            )
+            with cleared_unless_started(folder):
+                _native.proxy_run(
+                    str(configuration),
+                    out=None if folder is None else str(folder),
+                    log=not no_log,
+                    capture=capture,
+                    take_over=take_over,
+                )
         except LinkError as error:
             next_step = f"`airpath proxy check {configuration}` shows what it needs"
             raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None
     if out is not None:
         note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
+
+
+def _give(out: Path, user: str, *, is_made: bool) -> None:
+    """Give a new result folder to the user that a proxy of root becomes.
+
+    Raises:
+        Problem: This user cannot write to the folder.
+    """
+    # The proxy reports a user that is unknown, or that it cannot become.
+    with suppress(KeyError, OSError):
+        account = pwd.getpwnam(user)
+        if is_made:
+            os.chown(out, account.pw_uid, account.pw_gid)
+        check = ["test", "-w", out]
+        done = subprocess.run(check, user=account.pw_uid, group=account.pw_gid, extra_groups=[], check=False)
+        if done.returncode != 0:
+            raise Problem(
+                f"{out} cannot be written by {user}, the `user` of the configuration",
+                next_step="name a folder that this user can reach and write",
+                exit_code=ExitCode.NOT_WRITTEN,
+            )
 
 
 @app.command("check")
