@@ -127,10 +127,14 @@ def test_the_time_of_a_command_that_fails_does_not_count(link: LinkCommand) -> N
     assert "time of the command" not in done.err
 
 
-def test_the_link_of_a_repetition_ends_with_the_repetitions(link: LinkCommand) -> None:
-    script = "trap '' TERM; echo ready; sleep 300"
-    with link.started("sh", "-c", script, options="--repeat 2") as process:
-        words_of(process.stdout, "ready")
+def test_the_link_of_a_repetition_ends_with_the_repetitions(link: LinkCommand, tmp_path: Path) -> None:
+    script = "trap '' TERM; ls -l /proc/self/fd; echo ready; sleep 300"
+    (tmp_path / "temporary").mkdir()
+    under = ["env", f"TMPDIR={tmp_path / 'temporary'}"]
+    with link.started("sh", "-c", script, options="--repeat 2", under=under) as process:
+        descriptors = words_of(process.stdout, "ready")
+        assert "memfd" not in descriptors
+        assert list((tmp_path / "temporary").iterdir()) == []
         everyone = descendants_of(process.pid)
         assert len(everyone) >= 3  # the link, the programs' parent and the command
         process.kill()

@@ -20,7 +20,7 @@ import typer
 
 from airpath.cli.command_for import command_for
 from airpath.cli.completion import complete_scenario
-from airpath.cli.link_repeat import command_line, repeat_link
+from airpath.cli.link_repeat import command_line, repeat_link, report_end
 from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, is_quiet, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
@@ -127,7 +127,7 @@ def link(
         bool | None, typer.Option(help="Show a status line at the bottom; default on a terminal.")
     ] = None,
     quiet: Quiet = False,
-    no_result_note: Annotated[bool, typer.Option("--no-result-note", hidden=True)] = False,
+    end_fd: Annotated[int | None, typer.Option("--end-fd", hidden=True)] = None,
     no_scenario_note: Annotated[bool, typer.Option("--no-scenario-note", hidden=True)] = False,
 ) -> None:
     """Run a real program on an emulated link.
@@ -177,6 +177,8 @@ def link(
             )
         _note_unused(read, overrides)
         raise typer.Exit(repeat_link(repeat, new, command_line(context), out=out, record=record))
+    if end_fd is not None:
+        os.set_inheritable(end_fd, False)  # the programs of the link do not get it
     try:
         outcome = _run(
             scenario,
@@ -210,9 +212,11 @@ def link(
         raise
     if outcome["exit"] == "not-executed":
         raise _not_started(command[0], outcome["number"])
+    if end_fd is not None:
+        report_end(end_fd, outcome["summary"])
     if outcome["exit"] == "code" and outcome["number"] and host_port and (place := localhost_in(command)):
         note(f"{place} is the mobile itself; {own_host(place)}")
-    _warn(outcome, None if no_result_note else out, outside=serve is None and not host_port)
+    _warn(outcome, out, outside=serve is None and not host_port)
     if record is not None:
         _note_unrecorded(record)
     _end_like(outcome)

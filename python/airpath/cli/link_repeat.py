@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,32 +48,33 @@ def repeat_link(
     seed = first.scenario["seed"]
     replaces = _check_earlier(out, repeat, first)
     with (
-        tempfile.TemporaryDirectory(prefix="airpath-") as temporary,
+        # A file without a name, which ends with this process.
+        os.fdopen(os.memfd_create("airpath-end"), "r+", encoding="utf-8") as report,
         cleanly_ended(),
         _interruptible() as is_interrupted,
     ):
         for number in range(repeat):
-            folder = (Path(temporary) if out is None else out) / str(number)
-            options = ["--seed", str(seed + number), "--out", str(folder)]
-            options.append("--no-scenario-note")
-            options += ["--no-log", "--no-result-note"] if out is None else []
+            options = ["--seed", str(seed + number), "--end-fd", str(report.fileno()), "--no-scenario-note"]
+            options += [] if out is None else ["--out", str(out / str(number))]
             options += [] if record is None else ["--record", f"{record}.{number}"]
             link = [sys.executable, "-m", "airpath", "link", *options, *arguments]
-            done = subprocess.run(link, check=False, preexec_fn=_ending_with_parent())
+            report.seek(0)
+            report.truncate()
+            done = subprocess.run(link, check=False, preexec_fn=_ending_with_parent(), pass_fds=[report.fileno()])
             failed = failed or done.returncode
             if done.returncode in _NOT_RUN:
                 break
-            summary = _summary(folder)
-            if summary is None:
-                return done.returncode  # the link has printed the reason
-            if out is not None and replaces and summary["repetitions"]:
+            report.seek(0)
+            # Nothing if it was killed.
+            end = json.loads(report.read() or "null")
+            if out is not None and replaces and end is not None:
                 clear_result_folder(out)
                 note(f"the earlier result in {out} was replaced")
                 replaces = False
             if done.returncode:
                 failures[number] = done.returncode
-            elif summary["complete"]:
-                times.append(summary["emulation"]["command_s"])
+            elif end is not None and end["complete"]:
+                times.append(end["command_s"])
             if done.returncode < 0 or is_interrupted():
                 break
     # Also with --quiet: they are the result.
@@ -188,12 +188,7 @@ def command_line(context: typer.Context) -> list[str]:
 _OF_A_REPETITION = ("repeat", "seed", "out", "record")
 
 
-def _summary(folder: Path) -> dict[str, Any] | None:
-    from airpath.result_folder import written_to
-
-    try:
-        return json.loads((written_to(folder) / "summary.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise Problem(f"{folder}: {error}") from None
+def report_end(descriptor: int, summary: Mapping[str, Any]) -> None:
+    """Write how a repetition ended to the descriptor that `repeat_link` reads."""
+    end = {"complete": summary["complete"], "command_s": summary["emulation"]["command_s"]}
+    os.write(descriptor, json.dumps(end).encode())
