@@ -23,13 +23,13 @@ from airpath.files import check_folder_writable
 from airpath.result import is_result
 from airpath.summary_outline import Outline, outline_of
 
+# Files are replaced by renaming a draft; a killed run may leave one.
+_DRAFTS = frozenset({"scenario.toml.draft", "summary.json.draft"})
 # The files that runs and reports write into a result folder; no other file is ever removed.
-_WRITTEN_BY_A_RUN = frozenset(
-    {"scenario.toml", "inputs", "summary.json", "events", "captures", "headers", "report.html", "server.log"}
-    | {"page.har", "page.json", "filmstrip"}
-    # Files are replaced by renaming a draft; a killed run may leave one.
-    | {"scenario.toml.draft", "summary.json.draft"}
-)
+_WRITTEN_BY_A_RUN = _DRAFTS | {
+    *("scenario.toml", "inputs", "summary.json", "events", "captures", "headers", "report.html", "server.log"),
+    *("page.har", "page.json", "filmstrip"),
+}
 # `airpath report --shared-library` writes it beside the report.
 _LIBRARY = "plotly-*.min.js"
 
@@ -91,6 +91,7 @@ def new_result(out: Path, new: NewResult) -> Iterator[Path]:
             try:
                 yield out
             finally:
+                _remove_drafts(out)
                 if is_made and not any(out.iterdir()):
                     # A proxy may have given up the right to.
                     with suppress(PermissionError):
@@ -100,6 +101,7 @@ def new_result(out: Path, new: NewResult) -> Iterator[Path]:
         try:
             yield out / _NEW
         finally:
+            _remove_drafts(out / _NEW)
             _keep_one(out)
 
 
@@ -154,6 +156,13 @@ def clear_result_folder(folder: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Remove the drafts of files that could not be written."""
+    for name in _DRAFTS:
+        with suppress(OSError):
+            (folder / name).unlink()
 
 
 @contextmanager

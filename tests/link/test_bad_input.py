@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.link import LinkCommand, python
+from support.link import LinkCommand, python, summary
 
 
 @pytest.mark.parametrize(
@@ -107,3 +107,10 @@ def test_a_full_disk_is_reported_but_does_not_disturb_the_command(link: LinkComm
     assert done.out == "3000000\n"
     assert "no space left" in done.err.lower()
     assert (small_disk / "kept" / "summary.json").exists()
+
+
+def test_a_disk_without_room_for_the_summary_has_no_draft_of_it(link: LinkCommand, small_disk: Path) -> None:
+    done = link("sh", "-c", f"cat /dev/zero > {small_disk}/zeros; true", options=f"--out {small_disk}/kept", code=125)
+    assert "summary.json: No space left on device" in done.err
+    assert not (small_disk / "kept" / "summary.json.draft").exists()
+    assert not summary(small_disk / "kept")["complete"]
