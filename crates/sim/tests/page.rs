@@ -104,6 +104,35 @@ fn later_views_use_what_is_known() {
     assert_eq!(round_trips(&format!("{idle}tls = \"TLSv1.3\"\nresumption = \"0-rtt\"")), [4, 3]);
 }
 
+/// RFC 8446 §4.6.1: a server sends its tickets after the client's Finished, so they arrive a round
+/// trip after the handshake, and need no response.
+#[test]
+fn tickets_are_used_when_they_have_arrived() {
+    // Two objects of another host: the first has a response after ten round trips, the second is
+    // found this long after the object that refers to it.
+    let took = |process: &str| {
+        let sets = [
+            ("flow.0.page.object.1.origin", "b"),
+            ("flow.0.page.object.1.wait", "2 s"),
+            ("flow.0.page.object.2.origin", "b"),
+            ("flow.0.page.object.2.referrer", "2"),
+            ("flow.0.page.object.3.process", process),
+        ];
+        let sets = sets.map(|(key, value)| (key.to_owned(), format!("\"{value}\"")));
+        let scenario = read("tls = \"TLSv1.3\"\nresumption = \"0-rtt\"", &sets);
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished);
+        let [Flow::Page(flow)] = simulation.flows() else { unreachable!("there is one flow") };
+        let fetch = &flow.browser.views()[0].fetches[2];
+        let took = fetch.finished.expect("it is complete").since(fetch.found.expect("it is found"));
+        (took.as_secs_f64() / 0.2).round() as u64
+    };
+    // The handshake of the first connection to the host ends two round trips after the document,
+    // the object that refers to the second is complete after one.
+    assert_eq!(took("300 ms"), 3, "connection, full handshake, request");
+    assert_eq!(took("500 ms"), 2, "connection, request");
+}
+
 #[test]
 fn pipelining_is_counted_as_in_captures() {
     let serial = figures("connections = 1");

@@ -427,6 +427,7 @@ impl Browser {
             acted = true;
             match message {
                 Downward::Handshake(trip) => self.shake(now, index, trip + 1, requests, transport),
+                Downward::Tickets => self.tickets[self.connections[index].origin as usize] = true,
                 Downward::Part { request, body, content, last, .. } => {
                     self.take_part(now, index, request, (body, content), last);
                 }
@@ -473,10 +474,12 @@ impl Browser {
             self.changed = true;
         }
         if trip == handshake.count {
-            // The bytes precede the next request, or stand alone with early data.
-            transport.write(handshake.last);
-            requests.push_bytes(handshake.last);
-            self.tickets[connection.origin as usize] = true;
+            if handshake.last > 0 {
+                transport.write(handshake.last);
+                requests.push(handshake.last, Upward::Finished);
+            }
+            // The server's part of TLS 1.2 had the ticket (RFC 5077 §3.1).
+            self.tickets[connection.origin as usize] |= handshake.tickets == 0;
         }
     }
 

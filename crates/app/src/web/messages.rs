@@ -27,11 +27,6 @@ impl<M> Messages<M> {
         self.queue.push_back((self.end, message));
     }
 
-    /// Adds bytes that belong to the next message.
-    pub const fn push_bytes(&mut self, bytes: u64) {
-        self.end += bytes;
-    }
-
     /// Number of messages that were not taken.
     pub(super) fn len(&self) -> usize {
         self.queue.len()

@@ -22,8 +22,6 @@ pub struct Server {
     handshake: Handshake,
     /// Responses that are not completely written, in the order of their requests.
     responses: Vec<Response>,
-    /// The tickets of TLS are still to be written.
-    tickets: u64,
     closed: bool,
 }
 
@@ -45,7 +43,7 @@ struct Response {
 impl Server {
     /// A server that has no request yet, on a connection with this handshake.
     pub const fn new(session: Arc<Session>, handshake: Handshake) -> Self {
-        Self { session, handshake, responses: Vec::new(), tickets: handshake.tickets, closed: false }
+        Self { session, handshake, responses: Vec::new(), closed: false }
     }
 
     /// Acts as the application does now; call it whenever the connection has changed or
@@ -69,6 +67,11 @@ impl Server {
                     let (_, bytes) = self.handshake.round_trips[usize::from(number)];
                     write(transport, responses, bytes, Downward::Handshake(number));
                 }
+                // RFC 8446 §4.6.1: any time after the client's Finished; OpenSSL: immediately.
+                Upward::Finished if self.handshake.tickets > 0 => {
+                    write(transport, responses, self.handshake.tickets, Downward::Tickets);
+                }
+                Upward::Finished => {}
                 Upward::Request(request) => self.accept(now, request),
             }
         }
@@ -115,7 +118,7 @@ impl Server {
         let ready = self.responses.iter().take_while(|response| response.ready <= now).count();
         let tls = self.session.settings.tls;
         for response in self.responses.drain(..ready) {
-            let mut head = response.head + std::mem::take(&mut self.tickets);
+            let mut head = response.head;
             let mut body = response.body;
             loop {
                 // A reader of TLS has whole records only.
@@ -164,7 +167,7 @@ impl Server {
             let content = self.session.content_of_part(response.request, response.body, part);
             response.body -= part;
             let frame = if part > 0 { part + FRAME_HEAD } else { 0 };
-            let bytes = protected(settings.tls, head + frame + std::mem::take(&mut self.tickets));
+            let bytes = protected(settings.tls, head + frame);
             let request = response.request;
             let (framing, last) = (bytes - part, response.body == 0);
             let readable = settings.tls == Tls::None;

@@ -396,6 +396,8 @@ pub struct Request {
 pub enum Upward {
     /// The client's part of a round trip of the handshake, with this number.
     Handshake(u8),
+    /// The end of the handshake, if it is a message of the client.
+    Finished,
     /// A request.
     Request(Request),
 }
@@ -405,6 +407,8 @@ pub enum Upward {
 pub enum Downward {
     /// The server's part of a round trip of the handshake, with this number.
     Handshake(u8),
+    /// Tickets of TLS 1.3.
+    Tickets,
     /// A part of a response.
     Part {
         /// The request that it answers.

@@ -13,11 +13,11 @@ pub struct Handshake {
     pub round_trips: [(u64, u64); 3],
     /// Number of round trips.
     pub count: u8,
-    /// Bytes of the client after them, directly before its first request.
+    /// Bytes of the client after them, up to its Finished.
     pub last: u64,
     /// Whether requests follow the first bytes of the client, without waiting.
     pub early_data: bool,
-    /// Bytes of the server before its first response: tickets for later connections.
+    /// Bytes of the server after these: tickets for later connections (RFC 8446 §4.6.1).
     pub tickets: u64,
 }
 
@@ -28,6 +28,9 @@ const CONNECT: (u64, u64) = (122, 39);
 /// What a ticket adds to a ClientHello: with TLS 1.3 the extension with its binder.
 const TICKET_V13: u64 = 271;
 const TICKET_V12: u64 = 208;
+
+/// The record of an EndOfEarlyData message, 4 bytes of handshake (RFC 8446 §4.5).
+const END_OF_EARLY_DATA: u64 = 4 + 22;
 
 /// A record has up to 2¹⁴ bytes (RFC 8446 §5.1).
 pub const RECORD: u64 = 1 << 14;
@@ -52,6 +55,7 @@ impl Handshake {
         };
         let early_data = settings.tls == Tls::V13 && resumes && settings.resumption == Resumption::ZeroRtt;
         let tunnel = settings.proxy.then_some(CONNECT);
+        let last = if early_data { END_OF_EARLY_DATA + last } else { last };
         let mut handshake = Self { round_trips: [(0, 0); 3], count: 0, last, early_data, tickets };
         for trip in tunnel.iter().chain(trips) {
             handshake.round_trips[usize::from(handshake.count)] = *trip;
@@ -95,6 +99,13 @@ mod tests {
         assert_eq!(waits(Tls::V13, Resumption::ZeroRtt, true, false), 0);
         assert_eq!(waits(Tls::V13, Resumption::ZeroRtt, true, true), 1);
         assert_eq!(waits(Tls::V12, Resumption::None, true, true), 3);
+    }
+
+    #[test]
+    fn early_data_has_an_end() {
+        let last =
+            |resumption| Handshake::of(&Settings { tls: Tls::V13, resumption, ..Settings::default() }, true).last;
+        assert_eq!((last(Resumption::Ticket), last(Resumption::ZeroRtt)), (80, 80 + 26));
     }
 
     #[test]
