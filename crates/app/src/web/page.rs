@@ -1,9 +1,13 @@
 //! A page: its objects, and which refers to which.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
+
+/// Most bytes of an object, a head or a message of TLS.
+pub(super) const MOST_BYTES: u64 = 1 << 30;
 
 /// A page as its file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,13 +213,20 @@ impl Page {
             return Err(error);
         }
         let mut objects: Vec<Object> = file.objects.iter().map(Object::new).collect();
-        let mut referrers = vec![None; objects.len()];
+        let mut numbers = BTreeMap::new();
         for (index, entry) in file.objects.iter().enumerate() {
-            if file.objects[..index].iter().any(|other| other.name == entry.name) {
+            if numbers.insert(entry.name.as_str(), index).is_some() {
                 return wrong(index, "name", format!("`{}` is there twice", entry.name), "give each its own name");
             }
+        }
+        for (index, entry) in file.objects.iter().enumerate() {
             if entry.urgency.is_some_and(|urgency| urgency > 7) {
                 return wrong(index, "urgency", "it is above 7".to_owned(), "0 is the highest, 7 the lowest");
+            }
+            let sizes = [("size", Some(entry.size)), ("compressed", entry.compressed)];
+            let is_too_large = |size: &Option<Bytes>| size.is_some_and(|size| size.get() > MOST_BYTES);
+            if let Some((key, _)) = sizes.iter().find(|(_, size)| is_too_large(size)) {
+                return wrong(index, key, "it is above 1 GiB".to_owned(), "set a smaller size");
             }
             if entry.compressed.is_some_and(|compressed| compressed == Bytes::ZERO) {
                 return wrong(
@@ -230,16 +241,19 @@ impl Page {
                     let message = "the first object is what the user opens".to_owned();
                     return wrong(index, "referrer", message, "remove the key, or put the document first");
                 }
+                if entry.at.is_some() {
+                    let message = "the first object is not found in another".to_owned();
+                    return wrong(index, "at", message, "remove the key");
+                }
                 continue;
             }
             let referrer = match &entry.referrer {
                 None => 0,
-                Some(name) => match file.objects.iter().position(|other| other.name == *name) {
-                    Some(referrer) => referrer,
+                Some(name) => match numbers.get(name.as_str()) {
+                    Some(referrer) => *referrer,
                     None => return wrong(index, "referrer", format!("there is no object `{name}`"), "add it"),
                 },
             };
-            referrers[index] = Some(referrer);
             match entry.at {
                 None => objects[referrer].at_end.push(index as u32),
                 Some(at) if at.get() > objects[referrer].size => {
@@ -249,7 +263,7 @@ impl Page {
                 Some(at) => objects[referrer].at_byte.push((at.get(), index as u32)),
             }
         }
-        if let Some(index) = in_a_cycle(&referrers) {
+        if let Some(index) = not_found(&objects) {
             let message = format!("`{}` is found only from itself", file.objects[index].name);
             return wrong(index, "referrer", message, "let the references begin at the first object");
         }
@@ -263,16 +277,18 @@ impl Page {
     }
 }
 
-/// The first object whose chain of referrers does not end at the first object.
-fn in_a_cycle(referrers: &[Option<usize>]) -> Option<usize> {
-    (0..referrers.len()).find(|index| {
-        let mut at = Some(*index);
-        let steps = std::iter::from_fn(|| {
-            at = referrers[at?];
-            at
-        });
-        steps.take(referrers.len()).count() == referrers.len()
-    })
+/// The first object that no chain of references from the first object reaches: its own chain of
+/// referrers is a cycle.
+fn not_found(objects: &[Object]) -> Option<usize> {
+    let mut is_found = vec![false; objects.len()];
+    let mut found = vec![0];
+    while let Some(index) = found.pop() {
+        is_found[index] = true;
+        let object = &objects[index];
+        let references = object.at_byte.iter().map(|(_, next)| next).chain(&object.at_end);
+        found.extend(references.map(|next| *next as usize));
+    }
+    is_found.iter().position(|is_found| !is_found)
 }
 
 impl Object {
@@ -337,6 +353,34 @@ mod tests {
         assert_eq!(error(vec![entry("a", None), entry("b", Some("b"))]), (Some(1), "referrer"));
         let late = Entry { at: Some(Bytes::new(1_001)), ..entry("b", None) };
         assert_eq!(error(vec![entry("a", None), late]), (Some(1), "at"));
+        let first = Entry { at: Some(Bytes::ZERO), ..entry("a", None) };
+        assert_eq!(error(vec![first, entry("b", None)]), (Some(0), "at"));
+    }
+
+    #[test]
+    fn sizes_are_at_most_1_gib() {
+        let sized = |size: u64, compressed: Option<u64>| {
+            vec![Entry { size: Bytes::new(size), compressed: compressed.map(Bytes::new), ..entry("a", None) }]
+        };
+        assert_eq!(error(sized(MOST_BYTES + 1, None)), (Some(0), "size"));
+        assert_eq!(error(sized(1, Some(u64::MAX))), (Some(0), "compressed"));
+        let file = |objects| PageFile { name: String::new(), title: String::new(), source: String::new(), objects };
+        assert!(Page::new(&file(sized(MOST_BYTES, Some(MOST_BYTES)))).is_ok());
+    }
+
+    /// The time is linear in the number of objects, for chains and for lists.
+    #[test]
+    fn a_page_may_have_many_objects() {
+        for is_chain in [true, false] {
+            let name = |index: usize| format!("{index:07}");
+            let objects = (0..100_000).map(|index: usize| {
+                let referrer = (is_chain && index > 0).then(|| name(index - 1));
+                entry(&name(index), referrer.as_deref())
+            });
+            let objects = objects.collect();
+            let file = PageFile { name: String::new(), title: String::new(), source: String::new(), objects };
+            assert_eq!(Page::new(&file).expect("it is valid").objects.len(), 100_000);
+        }
     }
 
     #[test]

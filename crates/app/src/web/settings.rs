@@ -5,7 +5,7 @@ use std::fmt;
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-use super::page::{Object, Page};
+use super::page::{MOST_BYTES, Object, Page};
 
 /// Settings of a browser and its servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,19 @@ impl Settings {
         let streams = self.protocol.has_streams();
         let clear = self.tls == Tls::None;
         let pipelines = self.pipeline != usual.pipeline;
+        let is_size = |bytes: Bytes| (1..=MOST_BYTES).contains(&bytes.get());
+        let range = ("it is outside 1 B to 1 GiB", "set a size in this range");
         let checks = [
+            (!is_size(self.request), "request", range.0, range.1),
+            (!is_size(self.response), "response", range.0, range.1),
+            (!is_size(self.client_hello), "client_hello", range.0, range.1),
+            (!is_size(self.certificates), "certificates", range.0, range.1),
+            (
+                self.unsent == Bytes::ZERO,
+                "unsent",
+                "the server would never write",
+                "a server with the least buffer has \"1 B\"",
+            ),
             (self.connections == 0, "connections", "there must be at least one", "browsers have 6"),
             (self.views == 0, "views", "there must be at least one", "leave the key out for one view of each page"),
             (
@@ -200,6 +212,13 @@ impl Settings {
             (clear && self.client_hello != usual.client_hello, "client_hello", "there is no TLS", "set tls"),
             (clear && self.certificates != usual.certificates, "certificates", "there is no TLS", "set tls"),
             (self.dns && self.proxy, "dns", "the proxy looks up the names", "remove one of dns and proxy"),
+            (
+                self.protocol == Protocol::Http10 && self.speculative == 0 && self.keep_alive != usual.keep_alive,
+                "keep_alive",
+                "without `speculative`, a connection of HTTP/1.0 is never idle",
+                "remove the key, or set speculative",
+            ),
+            (self.views == 1 && !self.cache, "cache", "there is no view after the first", "set views to at least 2"),
             (
                 self.views == 1 && self.reading != usual.reading,
                 "reading",
