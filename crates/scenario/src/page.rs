@@ -117,6 +117,16 @@ pub(crate) fn take_quic(node: &mut Node, at: &str, defaults: &Node) -> Result<Op
     Err(ScenarioError::new(message, origin, join(at, "transport")).help(help))
 }
 
+/// The `error` of a flow, with help if the protocol has another name.
+fn with_protocol(error: ScenarioError, node: &Node, at: &str) -> ScenarioError {
+    let given = node.get("protocol").and_then(Node::as_str);
+    let meant = given.and_then(Protocol::by_other_name).filter(|_| error.field == Some(join(at, "protocol")));
+    match meant {
+        Some(protocol) => error.help(format!("did you mean `{}`?", protocol.name())),
+        None => error,
+    }
+}
+
 /// Reads the keys of a flow of kind `page`; returns the session and the keys as they are resolved.
 pub(crate) fn read_flow(mut node: Node, folder: &Path, at: &str) -> Result<(Session, toml::Table), ScenarioError> {
     let place = join(at, "page");
@@ -126,20 +136,24 @@ pub(crate) fn read_flow(mut node: Node, folder: &Path, at: &str) -> Result<(Sess
             .help(format!("the path of a page file, or one of {}", names().join(", ")))
     })?;
     let origin = page.origin().clone();
-    let pages = match page.clone().into_array() {
-        Some(pages) => pages,
-        None => vec![page],
+    let (is_list, pages) = match page.clone().into_array() {
+        Some(pages) => (true, pages),
+        None => (false, vec![page]),
     };
     if pages.is_empty() {
         return Err(ScenarioError::new("there must be at least one page", origin, place));
     }
     let read = |(index, page): (usize, Node)| {
-        let place = join(&place, &index.to_string());
+        let place = if is_list { join(&place, &index.to_string()) } else { place.clone() };
         if page.is_table() {
             return ReadPage::read(&page, &place);
         }
-        let name: String = page.read(&place)?;
-        ReadPage::load(&name, folder, page.origin()).map_err(|mut error| {
+        let Some(name) = page.as_str() else {
+            let message = "this is not a page";
+            return Err(ScenarioError::new(message, page.origin().clone(), place)
+                .help("write the name of a page, the path of a page file, or a list of them"));
+        };
+        ReadPage::load(name, folder, page.origin()).map_err(|mut error| {
             if error.field.is_none() {
                 error.field = Some(place);
             }
@@ -147,7 +161,7 @@ pub(crate) fn read_flow(mut node: Node, folder: &Path, at: &str) -> Result<(Sess
         })
     };
     let pages: Vec<ReadPage> = pages.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-    let mut settings: Settings = node.read(at)?;
+    let mut settings: Settings = node.read(at).map_err(|error| with_protocol(error, &node, at))?;
     if node.get("views").is_none() {
         settings.views = pages.len() as u32;
     }

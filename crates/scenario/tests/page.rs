@@ -74,8 +74,16 @@ fn errors_of_a_flow_name_its_key() {
     assert!(error("").contains("flow.0.page: this key is missing; the path of a page file, or one of"));
     assert!(
         error("page = \"frontpage\"")
-            .contains("s.toml:6: flow.0.page.0: there is no page `frontpage`; did you mean `front-page`?")
+            .contains("s.toml:6: flow.0.page: there is no page `frontpage`; did you mean `front-page`?")
     );
+    assert!(error("page = [\"front-page\", \"nope\"]").contains("flow.0.page.1: there is no page `nope`"));
+    assert!(error("page = 5").contains("flow.0.page: this is not a page; write the name of a page, the path"));
+    let page = "[flow.page]\nname = \"p\"\n[[flow.page.object]]\nname = \"a\"\ntype = \"image\"\nsize = \"2 GB\"";
+    assert!(error(page).contains("s.toml:11: flow.0.page.object.0.size: it is above 1 GiB"));
+    for (name, meant) in [("HTTP/2", "h2"), ("http/3", "h3"), ("HTTP/1.1", "http/1.1")] {
+        let error = error(&format!("page = \"front-page\"\nprotocol = \"{name}\""));
+        assert!(error.contains(&format!("flow.0.protocol: `{name}` is not known; did you mean `{meant}`?")), "{error}");
+    }
     assert!(error("page = \"./new.page\"").contains("cannot be read"));
     assert!(error("page = []").contains("flow.0.page: there must be at least one page"));
     for (keys, field) in [

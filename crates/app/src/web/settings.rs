@@ -261,6 +261,15 @@ impl Protocol {
         }
     }
 
+    /// The protocol that has this other `name`.
+    pub fn by_other_name(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().replace('/', "").as_str() {
+            "http2" | "http2.0" => Some(Self::Http2),
+            "http3" | "http3.0" => Some(Self::Http3),
+            _ => None,
+        }
+    }
+
     /// Whether all requests to an origin share one connection, in streams.
     pub const fn has_streams(self) -> bool {
         matches!(self, Self::Http2 | Self::Http3)
