@@ -133,6 +133,35 @@ fn tickets_are_used_when_they_have_arrived() {
     assert_eq!(took("500 ms"), 2, "connection, request");
 }
 
+/// A page that is listed twice is viewed twice.
+#[test]
+fn a_list_with_a_page_twice_has_later_views_of_it() {
+    let requests = |keys: &str| -> Vec<u64> {
+        let object = |name: &str, more: &str| {
+            format!("[[flow.page.object]]\nname = \"{name}\"\ntype = \"image\"\nsize = \"1 kB\"\n{more}\n")
+        };
+        let page = |name: &str| {
+            let fresh = object("b", "cache = \"fresh\"") + &object("c", "cache = \"fresh\"");
+            format!("[[flow.page]]\nname = \"{name}\"\n{}{fresh}", object("a", ""))
+        };
+        let text = format!(
+            "format = 1\n[bearer]\npreset = \"wired\"\n[[flow]]\nkind = \"page\"\nreading = \"1 s\"\n{keys}\n{}{}{}",
+            page("p"),
+            page("q"),
+            page("p")
+        );
+        let scenario = Scenario::read(&text, "page.toml", Path::new(""), &[]).expect("it is valid");
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished);
+        let [Flow::Page(flow)] = simulation.flows() else { unreachable!("there is one flow") };
+        assert_eq!(flow.cause(), None);
+        flow.browser.views().iter().map(|view| Figures::of(view).requests).collect()
+    };
+    assert_eq!(requests(""), [3, 3, 1]);
+    assert_eq!(requests("views = 6"), [3, 3, 1, 1, 1, 1]);
+    assert_eq!(requests("cache = false"), [3, 3, 3]);
+}
+
 #[test]
 fn pipelining_is_counted_as_in_captures() {
     let serial = figures("connections = 1");

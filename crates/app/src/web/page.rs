@@ -136,7 +136,7 @@ pub enum Caching {
 }
 
 /// A page with its references resolved.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Its name.
     pub name: String,
@@ -145,7 +145,7 @@ pub struct Page {
 }
 
 /// An object of a page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     /// Its name.
     pub name: String,

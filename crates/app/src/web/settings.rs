@@ -1,5 +1,6 @@
 //! Settings of a browser and its servers, and the session that they serve.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use airpath_core::{Bytes, Span};
@@ -339,8 +340,10 @@ pub enum Resumption {
 pub struct Session {
     /// The settings.
     pub settings: Settings,
-    /// The pages, viewed in turn.
+    /// The pages that differ.
     pub pages: Vec<Page>,
+    /// The numbers of the pages that are viewed in turn.
+    order: Vec<usize>,
     /// The hosts of all objects.
     pub origins: Vec<String>,
     /// The number of each object's host in `origins`, by page.
@@ -348,27 +351,43 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session in which `pages` are viewed in turn.
+    /// A session in which the pages of `list` are viewed in turn. One that is there twice is the
+    /// same page.
     ///
     /// # Panics
     /// Without a page.
-    pub fn new(settings: Settings, pages: Vec<Page>) -> Self {
-        assert!(!pages.is_empty(), "a session has at least one page");
-        let mut origins: Vec<String> = Vec::new();
+    pub fn new(settings: Settings, list: Vec<Page>) -> Self {
+        assert!(!list.is_empty(), "a session has at least one page");
+        let (mut pages, mut order): (Vec<Page>, _) = (Vec::new(), Vec::new());
+        for page in list {
+            let known = pages.iter().position(|other| *other == page);
+            order.push(known.unwrap_or(pages.len()));
+            if known.is_none() {
+                pages.push(page);
+            }
+        }
+        let (mut origins, mut numbers) = (Vec::new(), BTreeMap::new());
         let mut number = |object: &Object| {
-            let known = origins.iter().position(|origin| *origin == object.origin);
-            known.unwrap_or_else(|| {
-                origins.push(object.origin.clone());
-                origins.len() - 1
-            }) as u32
+            if let Some(known) = numbers.get(&object.origin) {
+                return *known;
+            }
+            let new = origins.len() as u32;
+            numbers.insert(object.origin.clone(), new);
+            origins.push(object.origin.clone());
+            new
         };
         let origin_of = pages.iter().map(|page| page.objects.iter().map(&mut number).collect()).collect();
-        Self { settings, pages, origins, origin_of }
+        Self { settings, pages, order, origins, origin_of }
+    }
+
+    /// The views of page number `page`.
+    pub fn views_of(&self, page: usize) -> impl Iterator<Item = u32> {
+        (0..self.settings.views).filter(move |view| self.page_of(*view) == page)
     }
 
     /// The page of view number `view`.
     pub fn page_of(&self, view: u32) -> usize {
-        view as usize % self.pages.len()
+        self.order[view as usize % self.order.len()]
     }
 
     /// The object of a request.

@@ -65,7 +65,7 @@ impl Urls {
     pub fn least_heads(&self) -> (u64, u64) {
         let (session, settings) = (&self.session, &self.session.settings);
         let requests = session.pages.iter().enumerate().flat_map(|(page, description)| {
-            let is_viewed_again = settings.cache && session.pages.len() + page < settings.views as usize;
+            let is_viewed_again = settings.cache && session.views_of(page).nth(1).is_some();
             description.objects.iter().enumerate().flat_map(move |(object, kept)| {
                 let request = Request { view: 0, page: page as u32, object: object as u32, conditional: false };
                 let conditional = Request { conditional: true, ..request };
