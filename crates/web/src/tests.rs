@@ -500,6 +500,25 @@ fn tls_handshakes_and_bursts() {
     assert_eq!(bursts, [(Client, 5, 5, 200), (Server, 6, 7, 1500)]);
 }
 
+/// RFC 8446 §2.1: the messages of a handshake with a HelloRetryRequest, in the order of OpenSSL.
+#[test]
+fn a_hello_retry_request_is_no_server_hello() {
+    let mut retry = hello(2);
+    let random = b"\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\
+                   \xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c";
+    retry[11..43].copy_from_slice(random);
+    let script = Script::default()
+        .sends(Client, hello(1))
+        .sends(Server, [retry, record(20, &[1])].concat())
+        .sends(Client, [record(20, &[1]), hello(1)].concat())
+        .sends(Server, [hello(2), record(23, &[0; 900])].concat())
+        .sends(Client, record(23, &[0; 53]))
+        .sends(Server, record(23, &[0; 100]));
+    let tls = tls_of(&script);
+    let frames = [tls.client_hello, tls.server_hello, tls.established].map(|mark| mark.unwrap().frame);
+    assert_eq!((frames, tls.version, tls.bursts.len()), ([1, 4, 5], Some(0x0304), 1));
+}
+
 #[test]
 fn tls_records_are_found_again_after_what_was_missed() {
     let script = tls_script().sends(Server, record(23, &[0; 700])).missed().sends(Server, record(23, &[0; 40]));

@@ -18,7 +18,7 @@ const MAX_BURSTS: usize = 10_000;
 pub struct Tls {
     /// When the last byte of the ClientHello had passed.
     pub client_hello: Option<Mark>,
-    /// When the last byte of the ServerHello had passed.
+    /// When the last byte of the ServerHello had passed. A HelloRetryRequest is none.
     pub server_hello: Option<Mark>,
     /// The server name in the ClientHello (RFC 6066 §3).
     pub server_name: Option<Box<str>>,
@@ -216,7 +216,8 @@ impl Reading<'_> {
         self.records.left -= length;
         let is_over = self.records.left == 0;
         match kind {
-            Record::CHANGE_CIPHER_SPEC => self.records.changed_cipher = true,
+            // Between a HelloRetryRequest and the ServerHello it has no meaning (RFC 8446 §D.4).
+            Record::CHANGE_CIPHER_SPEC => self.records.changed_cipher |= self.records.hello_done,
             Record::HANDSHAKE if self.records.changed_cipher && is_over => {
                 self.finished[self.from as usize].get_or_insert(mark);
                 if let [Some(one), Some(other)] = *self.finished {
@@ -251,6 +252,7 @@ impl Reading<'_> {
                 self.outcome.server_hello.get_or_insert(mark);
                 self.outcome.version = Some(version);
             }
+            hello::Hello::Retry => self.records.hello_done = false,
             hello::Hello::Other => {}
         }
     }

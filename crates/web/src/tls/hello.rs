@@ -11,10 +11,23 @@ pub(super) const MAX_LENGTH: usize = 32 << 10;
 /// A message of the handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hello {
-    Client { server_name: Option<Box<str>>, protocols: Vec<Box<str>> },
-    Server { version: u16 },
+    Client {
+        server_name: Option<Box<str>>,
+        protocols: Vec<Box<str>>,
+    },
+    Server {
+        version: u16,
+    },
+    /// HelloRetryRequest: a ServerHello that requests another ClientHello.
+    Retry,
     Other,
 }
+
+/// The random of a HelloRetryRequest, SHA-256 of its name (RFC 8446 §4.1.3).
+const RETRY: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11,
+    0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
 
 /// Types of extensions.
 const SERVER_NAME: u16 = 0;
@@ -67,7 +80,9 @@ fn client(body: &[u8]) -> Option<Hello> {
 fn server(body: &[u8]) -> Option<Hello> {
     let mut reader = Fields(body);
     let mut version = reader.number16()?;
-    reader.take(32)?;
+    if reader.take(32)? == RETRY {
+        return Some(Hello::Retry);
+    }
     reader.vector8()?;
     reader.take(3)?;
     each_extension(reader, |kind, mut value| {
