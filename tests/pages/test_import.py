@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airpath.page import PageProblemError, from_folder, from_har, recording
+from support import Command
 
 
 def entry(url: str, start: str, wait: float, **keys: Any) -> dict[str, Any]:
@@ -143,6 +144,65 @@ def test_a_page_of_a_har_file_can_be_chosen(tmp_path: Path) -> None:
     assert len(from_har(path, "page_1").objects) == 3
     with pytest.raises(PageProblemError, match="no page `page_2`; known are page_1"):
         from_har(path, "page_2")
+
+
+def test_a_redirect_refers_to_the_document(tmp_path: Path) -> None:
+    """A redirect is what the user opens; the references are those of the document."""
+    opened = entry("http://example.org/", "00.000", 100, size=0, mime="text/html")
+    moved = entry("https://example.org/", "00.200", 100, size=0, mime="text/html")
+    for redirect in (opened, moved):
+        redirect["response"]["status"] = 301
+    document, script, image = (
+        entry | {"startedDateTime": entry["startedDateTime"].replace(":00.", ":01.")} for entry in ENTRIES[:3]
+    )
+    del script["_initiator"]
+    kept = entry(f"{SITE}app.js", "02.000", 100, size=0)
+    kept["response"]["status"] = 304
+    entries = [opened, moved, document, script, image, kept]
+    objects = from_har(write(tmp_path, {"log": {"entries": entries}})).objects
+    assert [(each["name"], each.get("referrer"), each.get("at")) for each in objects] == [
+        ("/", None, None),
+        ("/#2", "/", None),
+        ("/#3", "/#2", None),
+        ("/app.js", "/#3", "5000 B"),
+        ("/a.png", "/app.js", None),
+    ]
+
+
+def test_entries_of_a_har_file_need_no_page(tmp_path: Path) -> None:
+    """`pageref` is optional (HAR 1.2)."""
+    pages = [{"id": "page_1"}, {"id": "page_2"}]
+    without = [{key: value for key, value in each.items() if key != "pageref"} for each in ENTRIES]
+    assert len(from_har(write(tmp_path, {"log": {"pages": pages[:1], "entries": without}})).objects) == 3
+    path = write(tmp_path, {"log": {"pages": pages, "entries": without}})
+    assert len(from_har(path).objects) == 3
+    with pytest.raises(PageProblemError, match="no `pageref` names a page; leave out --page"):
+        from_har(path, "page_2")
+    path = write(tmp_path, {"log": {"pages": pages, "entries": ENTRIES}})
+    with pytest.raises(PageProblemError, match="no HTTP response of page `page_2`; pages with responses: page_1"):
+        from_har(path, "page_2")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"response": ENTRIES[1]["response"] | {"content": {"size": 2**31}}},
+            "response.content.size: it is above 1 GiB",
+        ),
+        ({"timings": ENTRIES[1]["timings"] | {"wait": 1e12}}, "timings.wait: it is above a year"),
+    ],
+)
+def test_an_import_that_fails_keeps_the_earlier_file(
+    airpath_command: Command, change: dict[str, Any], message: str
+) -> None:
+    """The page is checked before it replaces a file, and the error names the field."""
+    write(airpath_command.folder, {"log": {"entries": [ENTRIES[0], ENTRIES[1] | change]}})
+    earlier = airpath_command.folder / "site.page"
+    earlier.write_text("earlier")
+    done = airpath_command("page", "import", "site.har", "-o", "site.page")
+    assert (done.code, f"log.entries.1.{message}" in " ".join(done.err.split())) == (2, True), done.err
+    assert earlier.read_text() == "earlier"
 
 
 def test_a_folder_becomes_a_page(tmp_path: Path) -> None:

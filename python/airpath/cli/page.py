@@ -145,6 +145,8 @@ def import_page(
       airpath page import site.warc.gz -o site.page
       airpath page import saved/ --document start.html -o site.page
     """
+    from airpath import ScenarioError
+    from airpath.files import temporary_folder
     from airpath.page import from_folder, from_har, from_warc, load
     from airpath.page.warc import is_warc
 
@@ -161,10 +163,16 @@ def import_page(
                 imported = from_warc(source, page) if is_warc(source) else from_har(source, page)
         except OSError as error:
             raise Problem(f"{source}: it cannot be read: {error.strerror}", next_step="check the path") from None
+        # It is checked as scenarios check it, before it replaces an earlier file.
+        with temporary_folder("airpath-page-") as folder:
+            imported.write(draft := folder / out.name)
+            try:
+                load(draft)
+            except ScenarioError as error:
+                reason = re.sub(rf"^{re.escape(str(draft))}:(\d+:)? ", "", str(error))
+                raise Problem(f"{source}: {reason}", next_step="no page file was written") from None
         with writing(out):
             imported.write(out)
-        # The file is checked as scenarios check it.
-        load(out.resolve())
     typer.echo(out)
 
 

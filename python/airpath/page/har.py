@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,12 +32,25 @@ def from_har(path: Path, page: str | None = None) -> PageFile:
     pages = [reader.get(each, "id", str, f"log.pages.{at}") for at, each in enumerate(_objects(log.get("pages")))]
     if page is not None and page not in pages:
         raise PageProblemError(f"{path}: log.pages: there is no page `{page}`; known are {', '.join(pages) or 'none'}")
-    chosen = page or (pages[0] if pages else None)
-    exchanges = [reader.exchange(entry, at) for at, entry in enumerate(entries)]
-    kept = [each for each in exchanges if each is not None and chosen in (None, each.page)]
-    if not kept:
+    exchanges = [each for at, entry in enumerate(entries) if (each := reader.exchange(entry, at)) is not None]
+    if not exchanges:
         raise PageProblemError(
             f"{path}: log.entries: no HTTP response with a status of 200 to 399; load the page again"
+        )
+    kept = exchanges
+    # An application that does not group by pages leaves out `pageref` of its entries.
+    if pages and any(each.page is not None for each in exchanges):
+        chosen = page or pages[0]
+        kept = [each for each in exchanges if each.page == chosen]
+    elif page is not None and len(pages) > 1:
+        raise PageProblemError(f"{path}: log.entries: no `pageref` names a page; leave out --page to import them all")
+    if not kept:
+        others = (
+            ", ".join(sorted({each.page for each in exchanges if each.page is not None and each.page in pages}))
+            or "none"
+        )
+        raise PageProblemError(
+            f"{path}: log.entries: no HTTP response of page `{page or pages[0]}`; pages with responses: {others}"
         )
     kept.sort(key=lambda each: each.start)
     return _page(path, kept)
@@ -94,6 +108,7 @@ class _Exchange:
         "page",
         "size",
         "start",
+        "status",
         "type",
         "url",
         "wait",
@@ -106,6 +121,7 @@ class _Exchange:
     compressed: int | None
     cache: str
     initiator: str | None
+    status: float
     start: float
     first_byte: float
     end: float
@@ -152,8 +168,11 @@ class _Reader:
         exchange = _Exchange()
         exchange.page = str(entry["pageref"]) if entry.get("pageref") is not None else None
         exchange.url = url
+        exchange.status = status
         exchange.type = type_of(str(content.get("mimeType") or ""))
         exchange.size = max(0, int(self.get(content, "size", float, f"{at}.response.content")))
+        if exchange.size > _MOST_BYTES:
+            raise PageProblemError(f"{self._path}: {at}.response.content.size: it is above 1 GiB; correct it")
         sent = int(self.get(response, "bodySize", float, f"{at}.response"))
         if sent <= 0 and "_transferSize" in response:
             # Chromium writes the size of the body with the head only.
@@ -167,6 +186,8 @@ class _Reader:
         given = [name for name in ("blocked", "dns", "connect", "send") if timings.get(name) is not None]
         before = sum(max(0.0, self.get(timings, name, float, f"{at}.timings")) for name in given)
         exchange.wait = max(0.0, float(self.get(timings, "wait", float, f"{at}.timings")))
+        if exchange.wait > _LONGEST:
+            raise PageProblemError(f"{self._path}: {at}.timings.wait: it is above a year; it is in milliseconds")
         receive = max(0.0, float(self.get(timings, "receive", float, f"{at}.timings")))
         exchange.start = start
         exchange.first_byte = start + before + exchange.wait
@@ -174,6 +195,8 @@ class _Reader:
         return exchange
 
 
+_MOST_BYTES, _LONGEST = 1 << 30, 365 * 86_400e3
+"""Limits of page files: bytes of an object, and milliseconds."""
 _WORDS: dict[type, str] = {dict: "object", list: "array", str: "text", float: "number"}
 
 
@@ -214,24 +237,32 @@ def caching(headers: Mapping[str, str]) -> str:
 
 
 def _page(path: Path, exchanges: list[_Exchange]) -> PageFile:
-    first = next((each for each in exchanges if each.type == "document"), exchanges[0])
-    ordered = [first, *(each for each in exchanges if each is not first)]
+    documents = [each for each in exchanges if each.type == "document"] or exchanges
+    document = next((each for each in documents if each.status < 300), documents[0])
+    # What the user opens may redirect, also several times.
+    opened = [each for each in exchanges[: exchanges.index(document)] if each.status >= 300]
+    first = [*opened, document]
+    ordered = [*first, *(each for each in exchanges if each not in first)]
     least_wait: dict[str, float] = {}
     for each in ordered:
         host = urlsplit(each.url).netloc
         least_wait[host] = min(each.wait, least_wait.get(host, each.wait))
     taken: set[str] = set()
     by_url: dict[str, tuple[str, _Exchange]] = {}
-    page = PageFile(path.stem, first.url, f"HAR file {path.name}; bytes of references inferred from times")
-    for each in ordered:
+    page = PageFile(path.stem, ordered[0].url, f"HAR file {path.name}; bytes of references inferred from times")
+    for number, each in enumerate(ordered):
+        if each.status == HTTPStatus.NOT_MODIFIED and each.url in by_url:
+            continue
         parts = urlsplit(each.url)
         name = name_of(parts, taken)
         described: dict[str, Any] = {"name": name, "type": each.type, "origin": parts.netloc, "size": f"{each.size} B"}
         if each.compressed is not None:
             described["compressed"] = f"{each.compressed} B"
-        if each is not first:
+        if 0 < number < len(first):
+            described["referrer"] = page.objects[-1]["name"]
+        elif number:
             # Only an earlier object can have named it.
-            referrer_name, referrer = by_url.get(each.initiator or "", (page.objects[0]["name"], first))
+            referrer_name, referrer = by_url.get(each.initiator or "", by_url[document.url])
             described["referrer"] = referrer_name
             if referrer.type != "script" and each.start < referrer.end:
                 arrived = (each.start - referrer.first_byte) / max(referrer.end - referrer.first_byte, 1e-9)
