@@ -205,6 +205,49 @@ def test_an_import_that_fails_keeps_the_earlier_file(
     assert earlier.read_text() == "earlier"
 
 
+@pytest.mark.parametrize("base", ["sub/", "https://www.example.org/sub/", "/sub/x.html"])
+def test_references_of_a_document_are_relative_to_its_base(tmp_path: Path, base: str) -> None:
+    """The first `<base href>` counts, from there on (HTML, "the base element")."""
+    html = (
+        f'<link rel="stylesheet" href="a.css"><base target="_top"><base href="{base}"><base href="other/">'
+        '<img src="b.png"><style>p { background: url(c.png) }</style><p style="background: url(\'d.png\')">'
+        '<img src="../e.png">'
+    )
+    files = {
+        "index.html": html + " " * 100,
+        "a.css": "",
+        "sub/b.png": "",
+        "sub/c.png": "",
+        "sub/d.png": "",
+        "e.png": "",
+    }
+    (tmp_path / "sub").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    objects = {each["name"]: each for each in from_folder(tmp_path).objects}
+    at = {name: int(each["at"].removesuffix(" B")) for name, each in objects.items() if "at" in each}
+    assert at == {
+        "a.css": 0,
+        "sub/b.png": html.index('<img src="b'),
+        "sub/c.png": html.index("url(c"),
+        "sub/d.png": html.index("<p style"),
+        "e.png": html.index('<img src="../'),
+    }
+
+
+def test_what_a_browser_does_not_fetch_is_no_reference(tmp_path: Path) -> None:
+    """Such a file is found at the end of the document."""
+    html = (
+        "<noscript><img src=a.png></noscript><template><template></template><img src=b.png></template>"
+        "<script>'url(c.png)'</script><!-- url(d.png) --><style>/* url(e.png) */</style>url(f.png)<img src=z.png>"
+    )
+    (tmp_path / "index.html").write_text(html + " " * 100)
+    for name in "abcdefz":
+        (tmp_path / f"{name}.png").write_text("")
+    objects = from_folder(tmp_path).objects
+    assert [each["name"] for each in objects if "at" in each] == ["z.png"]
+
+
 def test_a_folder_becomes_a_page(tmp_path: Path) -> None:
     """References of HTML and CSS have bytes; a file without one is found at the end."""
     html = (

@@ -32,7 +32,9 @@ _SOURCES = {
     "body": ("background",),
     "image": ("href",),
 }
-_CSS = re.compile(rb"""url\(\s*["']?([^"')]+)["']?\s*\)|@import\s+["']([^"']+)["']""", re.IGNORECASE)
+_INERT = ("noscript", "template")
+_CSS = re.compile(r"""url\(\s*["']?([^"')]+)["']?\s*\)|@import\s+["']([^"']+)["']""", re.IGNORECASE)
+_COMMENT = re.compile(r"/\*.*?(\*/|$)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,8 @@ def add_objects(
     queue = [document]
     while queue:
         referrer = queue.pop(0)
-        for at, target in _references(referrer.type, referrer.body):
-            url = resolve(referrer.url, target)
+        for at, base, target in _references(referrer.type, referrer.body):
+            url = resolve(resolve(referrer.url, base) if base else referrer.url, target)
             if url in by_url and url != document.url and url not in found:
                 found[url] = (referrer, at)
                 queue.append(by_url[url])
@@ -125,21 +127,38 @@ def _describe(resource: Resource) -> dict[str, Any]:
     return row
 
 
-def _references(kind: str, content: bytes) -> Iterator[tuple[int, str]]:
-    """Return the references of an object, with their bytes."""
+def _references(kind: str, content: bytes) -> Iterator[tuple[int, str, str]]:
+    """Return the references of an object, with their bytes and the URL of `<base>`."""
     if kind == "document":
         yield from _Finder(content).found
-    if kind in ("document", "style"):
-        for match in _CSS.finditer(content):
-            yield match.start(), (match[1] or match[2]).decode("utf-8", "replace").strip()
+    if kind == "style":
+        # One character a byte, so that positions are bytes.
+        for at, target in _in_css(content.decode("latin-1")):
+            yield at, "", target
+
+
+def _in_css(text: str) -> Iterator[tuple[int, str]]:
+    """Return the references of CSS and their positions. Each character of the text is a byte."""
+    for match in _CSS.finditer(_COMMENT.sub(lambda comment: " " * len(comment[0]), text)):
+        yield match.start(), _utf8(match[1] or match[2]).strip()
+
+
+def _utf8(text: str) -> str:
+    return text.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 class _Finder(HTMLParser):
-    """Finds references of HTML and the bytes at which their tags begin."""
+    """Finds references of HTML and the bytes at which their tags begin.
+
+    A browser with scripts fetches nothing of `noscript`, and nothing of a `template`.
+    """
 
     def __init__(self, content: bytes) -> None:
         super().__init__()
-        self.found: list[tuple[int, str]] = []
+        self.found: list[tuple[int, str, str]] = []
+        self._base = ""
+        self._inert: list[str] = []
+        self._in_style = False
         # One character a byte, so that positions are bytes.
         text = content.decode("latin-1")
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
@@ -148,14 +167,36 @@ class _Finder(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note the references of a tag."""
+        if tag in _INERT:
+            self._inert.append(tag)
+        if self._inert:
+            return
+        self._in_style = tag == "style"
         attributes = {name: value for name, value in attrs if value}
+        if tag == "base" and not self._base:
+            self._base = _utf8(attributes.get("href", ""))
         names = _SOURCES.get(tag, ())
         if tag == "link" and _LINKS & set(attributes.get("rel", "").lower().split()):
             names = ("href",)
-        line, column = self.getpos()
-        at = self._lines[line - 1] + column
+        at = self._at()
         for name in names:
             if value := attributes.get(name):
                 # Of a set, the browser takes one: the first stands for it.
                 target = value.split(",")[0].split()[0] if name == "srcset" and value.split() else value
-                self.found.append((at, target.encode("latin-1", "replace").decode("utf-8", "replace")))
+                self.found.append((at, self._base, _utf8(target)))
+        self.found.extend((at, self._base, target) for _, target in _in_css(attributes.get("style", "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave an element."""
+        if self._inert and tag == self._inert[-1]:
+            self._inert.pop()
+        self._in_style = False
+
+    def handle_data(self, data: str) -> None:
+        """Note the references of a style element."""
+        if self._in_style:
+            self.found.extend((self._at() + at, self._base, target) for at, target in _in_css(data))
+
+    def _at(self) -> int:
+        line, column = self.getpos()
+        return self._lines[line - 1] + column
