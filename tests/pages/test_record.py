@@ -158,3 +158,22 @@ def test_a_har_file_with_contents_is_a_recording(tmp_path: Path) -> None:
     assert (plain.body, plain.headers) == (b"text", (("content-type", "text/html"),))
     [packed] = recording.contents(tmp_path / "site.har", compression=True).values()
     assert dict(packed.headers)["content-encoding"] == "gzip"
+
+
+def test_a_recording_needs_the_content_of_its_document(tmp_path: Path, airpath_command: Command, need: Need) -> None:
+    """The command ends before it starts a link; other responses without content are listed."""
+    need("chromium")
+
+    def described(url: str, **content: Any) -> dict[str, Any]:
+        each = entry(mimeType="text/html" if url.endswith("/") else "text/css", **content)
+        return each | {"request": {"url": url}}
+
+    har = tmp_path / "site.har"
+    style, image = described("http://a.example/b.css", text="p {}"), described("http://a.example/c.png#x")
+    har.write_text(json.dumps({"log": {"entries": [described("http://a.example/"), style]}}))
+    done = airpath_command("page", "load", str(har), "--link", "wired", "-o", "out")
+    assert done.code == 2, done.err
+    assert "the document http://a.example/ has no content" in " ".join(done.err.split())
+    har.write_text(json.dumps({"log": {"entries": [described("http://a.example/", text="<p>"), style, image]}}))
+    found = recording.contents(har, compression=False)
+    assert recording.check_document(har, found) == ["http://a.example/c.png"]

@@ -320,6 +320,9 @@ def load_page(
             log = (error.stderr or b"").decode(errors="replace").strip()
             raise Problem(f"the link failed: {log.removeprefix('error: ')}", exit_code=ExitCode.FAILED) from None
     _print_views(loaded.views, format)
+    if loaded.without:
+        examples = ", ".join(loaded.without[:3]) + (", …" if len(loaded.without) > 3 else "")
+        note(f"{len(loaded.without)} recorded URLs have no content and were 404: {examples}")
     result = loaded.linked.result.path
     note(f"the result is in {result}; `airpath report {result} -o report.html` draws it")
     if loaded.error is not None:

@@ -59,6 +59,8 @@ class Loaded:
     """The link: packets, radio, flows."""
     error: str | None
     """Why later views are missing."""
+    without: Sequence[str] = ()
+    """URLs of a recorded site whose responses have no content: they are 404."""
 
 
 @dataclass
@@ -76,6 +78,8 @@ class _Target:
     host_ports: Sequence[int] = ()
     secure: list[Origin] = field(default_factory=list)
     """Origins that need a certificate."""
+    without: Sequence[str] = ()
+    """URLs of a recorded site whose responses have no content."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the load that belong to its inputs; `options` of the rows of `page.json`."""
 
@@ -206,7 +210,7 @@ def load(
         reason = _reason(folder, linked) if linked.returncode else None
     if not views:
         raise LoadError(reason or "the browser loaded nothing")
-    return Loaded(views, replace(linked, result=Result(written_to(out))), reason)
+    return Loaded(views, replace(linked, result=Result(written_to(out))), reason, chosen.without)
 
 
 def _check_earlier_views(out: Path, chosen: _Target, number: int) -> None:
@@ -234,7 +238,7 @@ def _check_earlier_views(out: Path, chosen: _Target, number: int) -> None:
 
 def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -> _Target:
     """Return a page that is served inside the link."""
-    recorded = recording.file_of(Path(target))
+    recorded, without = recording.file_of(Path(target)), []
     if recorded is None:
         page = files.load(target)
         tls = tls or ("TLSv1.3" if protocol in ("h2", "h3") else "none")
@@ -244,7 +248,9 @@ def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -
         source = {"page": page, "recording": None}
     else:
         # Read here, so that errors come before the link.
-        objects = {url: url for url in recording.contents(recorded, compression=False)}
+        found = recording.contents(recorded, compression=False)
+        without = recording.check_document(recorded, found)
+        objects = {url: url for url in found}
         name, url, origins = recording.name_of(recorded), recording.document_of(recorded), origins_of(objects)
         source = {"page": None, "recording": str(recorded.resolve())}
         secure = any(each.is_secure for each in origins)
@@ -262,7 +268,8 @@ def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -
     options = _protocol_options(protocol, origins)
     plan = source | {"closed": True, "hosts": hosts, "protocol": protocol, "tls": tls, "compression": compression}
     plan |= {"options": options, "may_be_incomplete": False, "origins": [astuple(each) for each in origins]}
-    return _Target(name, url, objects, plan, None, hosts, secure=[each for each in origins if each.is_secure])
+    secure = [each for each in origins if each.is_secure]
+    return _Target(name, url, objects, plan, None, hosts, secure=secure, without=without)
 
 
 _ADDRESS = re.compile(r"[\w.-]+:\d+(/.*)?|localhost(/.*)?")

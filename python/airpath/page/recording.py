@@ -52,6 +52,25 @@ def document_of(file: Path) -> str:
     raise PageProblemError(f"{file}: no HTML document; record the page again")
 
 
+def check_document(file: Path, found: Mapping[str, Content]) -> list[str]:
+    """Return the URLs of a recorded site whose responses have no content, in their order.
+
+    Args:
+        file: The HAR or WARC file.
+        found: Its contents.
+
+    Raises:
+        PageProblemError: The document has no content.
+        OSError: The file cannot be read.
+    """
+    if (document := document_of(file)) not in found:
+        raise PageProblemError(
+            f"{file}: the document {document} has no content; save it with contents, or use `airpath page record`"
+        )
+    urls = (url for url, status, _ in _described(file) if 200 <= status <= 599)
+    return [url for url in dict.fromkeys(urls) if url.startswith(("http://", "https://")) and url not in found]
+
+
 def _described(file: Path) -> Iterator[tuple[str, float, str]]:
     """Yield URL, status and media type of all responses."""
     if is_warc(file):
@@ -60,7 +79,7 @@ def _described(file: Path) -> Iterator[tuple[str, float, str]]:
         return
     for entry in read_entries(file):
         response = entry["response"]
-        yield entry["request"]["url"], response["status"], str(response["content"].get("mimeType"))
+        yield entry["request"]["url"].partition("#")[0], response["status"], str(response["content"].get("mimeType"))
 
 
 def contents(file: Path, *, compression: bool) -> dict[str, Content]:
