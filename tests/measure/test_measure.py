@@ -499,8 +499,10 @@ def test_adaptive_streaming_has_the_schema_of_a_simulated_one(
         (["--segment", "0 s"], "segment"),
         (["--parameter", "efficiency"], "not of the form K=V"),
         (["--parameter", "efficiency=-1"], "efficiency"),
-        (["--parameter", "size=1"], "size"),
-        (["--algorithm", "bba", "--parameter", "reservoir=soon"], "soon"),
+        (["--parameter", "size=1"], "--parameter size: unknown field `size`"),
+        (["--parameter", "buffer=1"], "--parameter buffer: unknown field `buffer`"),
+        (["--algorithm", "bba", "--parameter", "reservoir=soon"], "--parameter reservoir: `soon`"),
+        (["--algorithm", "bba", "--parameter", "cushion=2"], "--parameter cushion: invalid type"),
     ],
 )
 def test_adaptive_streaming_beyond_the_limits_is_named(

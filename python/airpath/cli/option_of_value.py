@@ -26,7 +26,9 @@ def with_option(message: str, options: Set[str]) -> str:
     keys = re.sub(r"\[\d+\]", "", path).split(".")
     for end in range(len(keys), 0, -1) if colon else ():
         names = (_OPTION_OF.get(".".join(keys[max(end - 2, 0) : end])), keys[end - 1], _OPTION_OF.get(keys[end - 1]))
-        option = next((name for name in names if name in options), None)
+        # A parameter of an algorithm may have the name of an option.
+        is_parameter = "adaptation" in keys[: end - 1]
+        option = None if is_parameter else next((name for name in names if name in options), None)
         if option is not None:
             return f"{' '.join(['--' + option.replace('_', '-'), *keys[end:]])}: {reason}"
     return message
