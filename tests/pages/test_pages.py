@@ -48,10 +48,25 @@ def test_a_simulated_page_has_views_objects_and_a_har_file(tmp_path: Path, airpa
     for entry in log["entries"]:
         parts = [max(0, part) for part in entry["timings"].values()]
         assert entry["time"] == pytest.approx(sum(parts))
+    script = next(each for each in log["entries"] if each["request"]["url"].endswith("/app.js"))["response"]
+    assert (script["content"]["size"], script["bodySize"]) == (180_000, 55_000), "before and after compression"
     opened = result.flows["opened"].item()
     assert f", {opened} connections" in airpath_command("trace", str(result.path)).out
     again = airpath_command("page", "import", "pages.har", "-o", "again.page")
     assert (again.code, again.out.strip()) == (0, "again.page"), again.err
+    totals = [airpath_command("page", "show", page, "--format", "json").json for page in ("again.page", str(EXAMPLE))]
+    keys = ("bytes", "compressed_bytes")
+    assert [totals[0][key] for key in keys] == [totals[1][key] for key in keys]
+
+
+def test_a_har_file_has_urls(tmp_path: Path, airpath_command: Command) -> None:
+    """Names of objects may have characters that a URL cannot have (RFC 3986 §2.1)."""
+    page = tmp_path / "odd.page"
+    page.write_text('format = 1\nname = "p"\n[[object]]\nname = "a b#c"\ntype = "document"\nsize = "1 kB"\n')
+    result = run(tmp_path, page)
+    assert airpath_command("export", str(result.path), "--format", "har", "-o", "pages.har").code == 0
+    [entry] = json.loads((airpath_command.folder / "pages.har").read_text())["log"]["entries"]
+    assert entry["request"]["url"] == "http://www.example.com/a%20b%23c"
 
 
 def test_contents_have_the_sizes_of_the_page() -> None:

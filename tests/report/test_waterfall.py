@@ -89,6 +89,39 @@ def test_set_up_is_that_of_the_packets(secure: airpath.Result, view: View) -> No
     assert not any(request.time_of("dns") is not None for request in again.requests)
 
 
+def test_look_ups_of_names_of_equal_length_are_not_mixed_up() -> None:
+    """A connection to a host begins when its name is known, also if queries are lost."""
+    objects = "".join(
+        f'[[flow.page.object]]\nname = "{host}"\ntype = "image"\nsize = "1 kB"\nat = "{at} kB"\n'
+        f'origin = "{host}.example.com"\n'
+        for host, at in (("a", 1), ("b", 9))
+    )
+    scenario = f"""
+    format = 1
+    bearer.preset = "umts-dch-384"
+    fixed.loss = 0.15
+    [[flow]]
+    kind = "page"
+    dns = true
+    [flow.page]
+    name = "p"
+    [[flow.page.object]]
+    name = "index.html"
+    type = "document"
+    size = "10 kB"
+    {objects}"""
+    result = airpath.run(scenario, repeat=12)
+    assert set(result.pages["look_ups"]) == {3}, "a repeated query is the same look-up"
+    ends = {
+        request.host: phase.end
+        for view in views(result)
+        for request in view.requests
+        for phase in request.phases
+        if phase.name == "dns" and request.time_of("connect") != pytest.approx(phase.end)
+    }
+    assert not ends
+
+
 def test_tls_of_an_earlier_view_is_not_drawn_again() -> None:
     """A connection that stays open has one handshake, in the view that opened it."""
     result = airpath.run(SCENARIO, set={"flow.0.views": 2, "flow.0.cache": False, "flow.0.reading": "1 s"})

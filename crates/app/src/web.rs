@@ -31,4 +31,4 @@ pub use page::{Page, PageError, PageFile};
 pub use server::Server;
 pub use settings::{Session, Settings};
 pub use text::{ClientText, LONGEST_HEAD, RequestHead, ServerText, Urls};
-pub use view::View;
+pub use view::{LookUp, View};

@@ -126,7 +126,7 @@ impl Window<'_> {
         while let Some(action) = self.browser.poll(self.now()) {
             match action {
                 Action::Open(number) => self.open(number)?,
-                Action::Resolve(origin) => self.browser.resolved(origin),
+                Action::Resolve(origin) => self.browser.resolved(self.now(), origin),
             }
             acted = true;
         }

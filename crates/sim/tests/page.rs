@@ -162,6 +162,20 @@ fn a_list_with_a_page_twice_has_later_views_of_it() {
     assert_eq!(requests("cache = false"), [3, 3, 3]);
 }
 
+/// A query is repeated after 5 s; that is the same look-up.
+#[test]
+fn a_repeated_query_is_one_look_up() {
+    let sets = [("fixed.delay".to_owned(), "\"3 s\"".to_owned())];
+    let scenario = read("dns = true", &sets);
+    let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+    assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished);
+    let [Flow::Page(flow)] = simulation.flows() else { unreachable!("there is one flow") };
+    let [look_up] = flow.browser.views()[0].look_ups[..] else { panic!("there is one name") };
+    // The answer to the first query arrives after 6 s.
+    let took = look_up.resolved.expect("it is answered").since(look_up.queried).as_secs_f64();
+    assert!((6.0..6.1).contains(&took), "{took}");
+}
+
 #[test]
 fn pipelining_is_counted_as_in_captures() {
     let serial = figures("connections = 1");

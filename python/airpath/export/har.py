@@ -7,6 +7,7 @@ from typing import Any
 from airpath.page import har_log
 from airpath.page.files import MEDIA_TYPES
 from airpath.page.simulated import is_secure
+from airpath.page.site import url_of
 from airpath.result import Result
 
 _STATUS = {"network": 200, "revalidated": 304}
@@ -77,18 +78,20 @@ def _entry(page: Mapping[str, Any], each: Mapping[str, Any], flow: Mapping[str, 
     finished = each["finished_s"] if each["finished_s"] is not None else first
     blocked, wait, receive = (_milliseconds(span) for span in (requested - found, first - requested, finished - first))
     complete = each["finished_s"] is not None
+    # Results of older versions do not have the size without compression.
+    content = each.get("content_bytes", -1) if complete and each["source"] == "network" else each["bytes"]
     return {
         "pageref": _identifier(page),
         "startedDateTime": har_log.date(page["start_s"] + found),
         "time": blocked + wait + receive,
-        "request": har_log.request(f"{scheme}://{each['origin']}/{each['name'].lstrip('/')}", version),
+        "request": har_log.request(url_of(each, scheme), version),
         "response": {
             "status": _STATUS[each["source"]] if complete else 0,
             "statusText": "",
             "httpVersion": version,
             "cookies": [],
             "headers": [],
-            "content": {"size": each["bytes"], "mimeType": MEDIA_TYPES[each["type"]]},
+            "content": {"size": content, "mimeType": MEDIA_TYPES[each["type"]]},
             "redirectURL": "",
             "headersSize": -1,
             "bodySize": each["bytes"],

@@ -13,8 +13,6 @@ from airpath.result import NotLoggedError, Result, UnreadableResultError
 _SYN, _ACK = 2, 16
 _SHORTEST = 1e-6
 """Seconds: a phase below the resolution of a HAR file is not shown."""
-_QUERY = 28 + 18
-"""Bytes of a DNS query beside the name: IPv4, UDP, and those of `crates/sim/src/flow/page.rs`."""
 
 Row = Mapping[str, Any]
 
@@ -22,7 +20,7 @@ Row = Mapping[str, Any]
 def simulated(result: Result) -> list[View]:
     """Return the views of all repetitions; none if there are no pages.
 
-    Without a readable table `packets` the phases `dns`, `connect` and `tls` are part of `queued`.
+    Without a readable table `packets` the phases `connect` and `tls` are part of `queued`.
     """
     objects: dict[tuple[int, int, int], list[Row]] = {}
     for row in result.summary.get("objects", []):
@@ -35,11 +33,8 @@ def simulated(result: Result) -> list[View]:
     found = []
     for page in result.summary.get("pages", []):
         rows = objects.get((page["repetition"], page["flow"], page["view"]), [])
-        connections, look_ups = (
-            log.connections(page, rows, first_requests if is_secure(flows[page["flow"]]) else {}),
-            log.look_ups(page, rows),
-        )
-        setup = _setup(rows, connections, look_ups)
+        connections = log.connections(page, rows, first_requests if is_secure(flows[page["flow"]]) else {})
+        setup = _setup(rows, connections)
         protocol = flows[page["flow"]].get("protocol") or ""
         requests = [_request(row, setup.get(row["object"], ()), protocol) for row in rows]
         figures = {key: value for key, value in page.items() if isinstance(value, int | float)}
@@ -113,29 +108,6 @@ class _Log:
             found.append(Connection(str(number), row["origin"], opened, tuple(setup), closed))
         return sorted(found, key=lambda each: each.opened)
 
-    def look_ups(self, page: Row, rows: Sequence[Row]) -> dict[str, Phase]:
-        """Return the look-ups of names in a view, by host.
-
-        A query shows the length of its name; names of equal length are looked up in the order in
-        which they are found.
-        """
-        if self._steps is None or not page["look_ups"]:
-            return {}
-        own = self._of_view(page, page["flow"]).sort("t")
-        sent = own.filter((pl.col("step") == "sent") & pl.col("flags").is_null())
-        answers = own.filter(step="received").join(sent.filter(direction="down"), on="packet", how="semi")
-        hosts: dict[int, list[str]] = {}
-        for host in dict.fromkeys(row["origin"] for row in sorted(rows, key=lambda row: row["found_s"])):
-            hosts.setdefault(len(host) + _QUERY, []).append(host)
-        found = {}
-        for size, names in hosts.items():
-            queries = sent.filter(direction="up", size=size)["t"].to_list()
-            for host, start in zip(names, queries, strict=False):
-                end = answers.filter((pl.col("size") == size + 16) & (pl.col("t") > start))["t"]
-                if end.len():
-                    found[host] = Phase("dns", start, end[0])
-        return found
-
     def _handshake(self, page: Row, number: int) -> tuple[float, float, float] | None:
         """Return the times of the SYN, of its acknowledgement and of the last packet."""
         if self._steps is None:
@@ -155,15 +127,16 @@ class _Log:
         return own.with_columns(pl.col("t") - page["start_s"])
 
 
-def _setup(
-    rows: Sequence[Row], connections: Sequence[Connection], look_ups: Mapping[str, Phase]
-) -> dict[int, list[Phase]]:
+def _setup(rows: Sequence[Row], connections: Sequence[Connection]) -> dict[int, list[Phase]]:
     """Return the look-ups and set-ups by the object that waited for them first."""
     found: dict[int, list[Phase]] = {}
-    for host, phase in look_ups.items():
-        waiting = [row for row in rows if row["origin"] == host and row["requested_s"] is not None]
-        if waiting:
-            found.setdefault(min(waiting, key=lambda row: row["found_s"])["object"], []).append(phase)
+    waiting: dict[str, Row] = {}
+    for row in sorted((row for row in rows if row["requested_s"] is not None), key=lambda row: row["found_s"]):
+        waiting.setdefault(row["origin"], row)
+    for row in waiting.values():
+        # Results of older versions do not have the look-ups.
+        if (end := row.get("resolved_s")) is not None:
+            found.setdefault(row["object"], []).append(Phase("dns", row["queried_s"], end))
     for connection in connections:
         own = [row for row in rows if str(row["connection"]) == connection.key and row["requested_s"] is not None]
         found.setdefault(min(own, key=lambda row: row["requested_s"])["object"], []).extend(connection.setup)

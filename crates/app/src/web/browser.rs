@@ -15,7 +15,7 @@ use super::messages::Messages;
 use super::page::Caching;
 use super::settings::{Downward, Protocol, Request, Session, Settings, Tls, Upward, share_of};
 use super::tls::{Handshake, protected};
-use super::view::{Source, View};
+use super::view::{LookUp, Source, View};
 use crate::transport::Transport;
 
 /// Time after which a name look-up is repeated: RES_TIMEOUT of resolv.conf(5).
@@ -178,8 +178,13 @@ impl Browser {
     }
 
     /// The name of `origin` is known.
-    pub fn resolved(&mut self, origin: u32) {
+    pub fn resolved(&mut self, now: Instant, origin: u32) {
         self.names[origin as usize] = Name::Known;
+        // A later answer is that to a repeated query.
+        let look_ups = self.views.last_mut().map_or(&mut [][..], |view| &mut view.look_ups);
+        if let Some(look_up) = look_ups.iter_mut().find(|look_up| look_up.origin == origin) {
+            look_up.resolved.get_or_insert(now);
+        }
         self.changed = true;
     }
 
@@ -192,7 +197,8 @@ impl Browser {
         let late = (0..self.names.len())
             .find(|origin| matches!(self.names[*origin], Name::Queried(since) if now >= since + LOOK_UP_TIMEOUT));
         if let Some(origin) = late {
-            return Some(self.query(now, origin as u32));
+            self.names[origin] = Name::Queried(now);
+            return Some(Action::Resolve(origin as u32));
         }
         if mem::take(&mut self.changed) {
             let action = self.assign(now);
@@ -265,14 +271,6 @@ impl Browser {
         }
     }
 
-    fn query(&mut self, now: Instant, origin: u32) -> Action {
-        self.names[origin as usize] = Name::Queried(now);
-        if let Some(view) = self.views.last_mut() {
-            view.look_ups += 1;
-        }
-        Action::Resolve(origin)
-    }
-
     /// Assigns waiting requests to connections; returns what must be done first.
     fn assign(&mut self, now: Instant) -> Option<Action> {
         let session = Arc::clone(&self.session);
@@ -291,7 +289,11 @@ impl Browser {
                     at += 1;
                     continue;
                 }
-                Name::Unknown => return Some(self.query(now, origin)),
+                Name::Unknown => {
+                    self.names[origin as usize] = Name::Queried(now);
+                    self.views[view].look_ups.push(LookUp { origin, queried: now, resolved: None });
+                    return Some(Action::Resolve(origin));
+                }
             }
             if let Some(index) = self.connection_for(origin, &taken) {
                 let cached = self.cached[page][object as usize];

@@ -20,14 +20,25 @@ pub struct View {
     pub fetches: Vec<Fetch>,
     /// The bytes that arrived in it.
     pub downlink: Downlink,
-    /// Name look-ups in it.
-    pub look_ups: u32,
+    /// Name look-ups in it, in the order of their first queries.
+    pub look_ups: Vec<LookUp>,
     /// Speculative connections that were opened in it.
     pub speculative: u32,
     /// Objects that are complete and processed.
     processed: usize,
     /// Objects that wait for the main thread or are on it, with the time of their end.
     tasks: VecDeque<(Instant, u32)>,
+}
+
+/// A name look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookUp {
+    /// The number of the origin.
+    pub origin: u32,
+    /// When the first query was sent.
+    pub queried: Instant,
+    /// When the first answer arrived.
+    pub resolved: Option<Instant>,
 }
 
 /// An object in a view.
@@ -85,7 +96,7 @@ impl View {
             loaded: None,
             fetches: vec![Fetch::default(); page.objects.len()],
             downlink: Downlink::default(),
-            look_ups: 0,
+            look_ups: Vec::new(),
             speculative: 0,
             processed: 0,
             tasks: VecDeque::new(),

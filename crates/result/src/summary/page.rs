@@ -1,8 +1,9 @@
 //! The rows of web pages.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use airpath_app::web::{Browser, Figures, Session};
+use airpath_app::web::{Browser, Figures, LookUp, Session};
 use airpath_core::{Instant, Span};
 use serde::Serialize;
 
@@ -50,7 +51,7 @@ pub struct PageRow {
     pub bytes: u64,
     /// Connections with a request.
     pub connections: u64,
-    /// Name look-ups.
+    /// Names that were looked up.
     pub look_ups: u32,
     /// The highest pipeline factor Φ of a connection.
     pub pipeline_factor: Option<f64>,
@@ -88,8 +89,14 @@ pub struct ObjectRow {
     pub connection: Option<u32>,
     /// Bytes of the body that arrived.
     pub bytes: u64,
+    /// Bytes of its content, without compression.
+    pub content_bytes: u64,
     /// When the browser found it.
     pub found_s: Option<f64>,
+    /// When the name of its host was first queried, if it was in this view.
+    pub queried_s: Option<f64>,
+    /// When the answer arrived.
+    pub resolved_s: Option<f64>,
     /// When it was requested.
     pub requested_s: Option<f64>,
     /// When the first byte of the response arrived.
@@ -134,7 +141,7 @@ impl PageRow {
                 cached: figures.cached,
                 bytes: figures.bytes,
                 connections: figures.connections,
-                look_ups: view.look_ups,
+                look_ups: view.look_ups.len() as u32,
                 pipeline_factor: figures.pipeline_factor,
                 pipelining_efficiency: figures.efficiency,
                 pipelining_efficiency_of_reused: figures.efficiency_of_reused,
@@ -152,6 +159,8 @@ impl ObjectRow {
         let mut rows = Vec::new();
         for (number, view) in browser.views().iter().enumerate() {
             let since = |mark: Option<Instant>| mark.map(|mark| mark.since(view.start).as_secs_f64());
+            let look_ups: BTreeMap<u32, LookUp> = view.look_ups.iter().map(|each| (each.origin, *each)).collect();
+            let look_up = |object: usize| look_ups.get(&session.origin_of(view.page, object as u32));
             let objects = session.pages[view.page].objects.iter().zip(&view.fetches).enumerate();
             rows.extend(objects.map(|(index, (object, fetch))| Self {
                 repetition,
@@ -164,7 +173,10 @@ impl ObjectRow {
                 source: fetch.source.name(),
                 connection: fetch.connection,
                 bytes: fetch.received,
+                content_bytes: object.size,
                 found_s: since(fetch.found),
+                queried_s: since(look_up(index).map(|each| each.queried)),
+                resolved_s: since(look_up(index).and_then(|each| each.resolved)),
                 requested_s: since(fetch.requested),
                 first_byte_s: since(fetch.first_byte),
                 finished_s: since(fetch.finished),

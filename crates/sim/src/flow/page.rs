@@ -200,7 +200,7 @@ impl PageFlow {
                 self.server_wakeup(now)
             }
             Side::Mobile => {
-                self.browser.resolved(origin);
+                self.browser.resolved(now, origin);
                 self.proceed(now, side, network)
             }
         }
