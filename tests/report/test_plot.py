@@ -146,6 +146,27 @@ def test_segments_towards_the_mobile_are_those_of_a_proxy_in_the_path() -> None:
     assert list(trace(figure, "sent").x) == pytest.approx(list(made["time"] / 1e9), abs=1e-3)
 
 
+def test_one_quic_transfer_is_drawn_by_its_acknowledged_packets(hs_dsch: airpath.Result) -> None:
+    quic = airpath.run(DOWNLOAD, set={"flow.0.transport": "quic-quinn", "name": "quic"})
+    figure = plot.time_sequence(quic)
+    line = traces(figure)[0]
+    acknowledged = max(quic.tcp.filter(direction="down")["acknowledged"].to_list())
+    assert acknowledged > quic.summary["flows"][0]["bytes"]
+    assert max(line.y) == pytest.approx(acknowledged / 1e3, rel=1e-4)
+    # Plotly fits the axis to the data.
+    assert layout(figure).yaxis.range is None
+    assert layout(figure).yaxis.title.text == "acknowledged data (kB)"
+    assert layout(figure).showlegend
+    caption = plot.caption_of(figure)
+    assert "dot" not in caption.read
+    assert "cross" not in caption.read
+    assert "retransmitted" not in caption.alt
+    assert any("QUIC" in note for note in caption.notes)
+    both = plot.time_sequence([quic, hs_dsch])
+    assert layout(both).yaxis.title.text == "acknowledged data (kB)"
+    assert "cross" in plot.caption_of(both).read
+
+
 def test_the_tracks_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) -> None:
     tracks = trace(plot.radio(hs_dsch, cells=50), "air time")
     [track], width = tracks.z, tracks.dx

@@ -17,17 +17,15 @@ from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers
 from airpath.result import NotLoggedError
-from airpath.tables import PROXY
+from airpath.tables import PROXY, is_quic
 
 _SYN = 0x02
 _READ_ONE = (
     "Each dot is a sent segment, the line below the acknowledged data: their vertical distance is the data in flight, "
     "their horizontal distance the round trip. A cross is a retransmission, a triangle a loss."
 )
-_READ_SEVERAL = (
-    "Each line is the acknowledged data: a steeper line is faster, a level line is a stall. A cross is a "
-    "retransmission."
-)
+_READ_ACKNOWLEDGED = "Each line is the acknowledged data: a steeper line is faster, a level line is a stall."
+_READ_SEVERAL = f"{_READ_ACKNOWLEDGED} A cross is a retransmission."
 _READ_SEGMENTS = (
     "Each dot is a sent segment, each line the acknowledged data: a steeper line is faster, a level line is a stall. A "
     "cross is a retransmission, a star a SYN."
@@ -44,7 +42,8 @@ def time_sequence(
 ) -> go.Figure:
     """Draw stream offset over time.
 
-    All segments of one transfer, or the acknowledged data of several.
+    All segments of one transfer, or the acknowledged data of several. Packets of QUIC have no
+    offset, so a transfer over QUIC is the bytes of its acknowledged packets.
 
     Args:
         results: One result, or several to be overlaid.
@@ -56,36 +55,47 @@ def time_sequence(
         segments: Of several transfers draw the sent segments, too, with the SYN of each.
 
     Raises:
-        NotLoggedError: A run did not log the `packets` table.
-        NothingToDrawError: There is no transfer over TCP.
+        NotLoggedError: A run did not log the `packets` table, or of QUIC the `tcp` table.
+        NothingToDrawError: There is no transfer.
     """
     runs = drawn(results, repetition)
     chosen, notes = lines(runs, flow)
     thinner = Thinner(bins)
     span = max(run.span for run in runs)
     scale, unit = bytes_unit(max(line.flow["bytes"] for line in chosen))
-    figure = blank(420 if len(chosen) == 1 else 380, y_title=f"stream offset ({unit})", span=span)
+    over_tcp = [not is_quic(line.flow) for line in chosen]
+    what = "stream offset" if all(over_tcp) else "acknowledged data"
+    figure = blank(420 if len(chosen) == 1 else 380, y_title=f"{what} ({unit})", span=span)
     again = 0
     for line in chosen:
         data = _data(line)
         repeated = data.filter("retransmission")
         again += repeated.height
-        if len(chosen) == 1:
+        if len(chosen) == 1 and over_tcp == [True]:
             notes += _one(figure, line, data, repeated, scale, thinner)
         else:
             _overlaid(figure, line, repeated, scale, thinner)
             if segments:
                 _segments(figure, line, data, scale, thinner)
-    alt = f"Stream offset over time: {'; '.join(_words(line) for line in chosen)}; {again} segments were retransmitted."
+    if not all(over_tcp):
+        notes.append("Of QUIC, the bytes of acknowledged packets are drawn, headers of QUIC included.")
+    figure.update_layout(showlegend=True)
+    repeats = f"; {again} segments were retransmitted" if any(over_tcp) else ""
+    alt = f"{what.capitalize()} over time: {'; '.join(_words(line) for line in chosen)}{repeats}."
     title = "Time–sequence" + (f" of {chosen[0].flow['name']}" if len(runs) == len(chosen) == 1 else "")
-    read = _READ_ONE if len(chosen) == 1 else _READ_SEGMENTS if segments else _READ_SEVERAL
+    if not any(over_tcp):
+        read = _READ_ACKNOWLEDGED
+    elif len(chosen) == 1:
+        read = _READ_ONE
+    else:
+        read = _READ_SEGMENTS if segments else _READ_SEVERAL
     return captioned(figure, Caption(title, read, alt, notes + thinner.notes()))
 
 
 def _one(
     figure: go.Figure, line: Line, data: pl.DataFrame, repeated: pl.DataFrame, scale: float, thinner: Thinner
 ) -> list[str]:
-    """Draw every segment of the only line; return notes."""
+    """Draw every segment of the only line, over TCP; return notes."""
     hue, back = (theme.DOWN, theme.UP) if line.direction == "down" else (theme.UP, theme.DOWN)
     highest = largest(data["end"])
     figure.update_yaxes(range=[-0.02 * highest * scale, 1.05 * highest * scale])
