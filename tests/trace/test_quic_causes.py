@@ -16,7 +16,7 @@ from airpath.trace import stream
 from airpath.trace.compare.report import write
 from airpath.trace.quic import flows
 from airpath.trace.warnings import warnings_of
-from support import Command
+from support import ROOT, Command
 
 DOWNLOAD = '[[flow]]\nkind = "download"\ntransport = "quic-quinn"\nbytes = '
 SCENARIOS = {
@@ -219,6 +219,24 @@ def test_a_stream_has_a_line_for_each_flow() -> None:
     stream(capture("page", "server"), lines.append)
     assert [json.loads(line)["type"] for line in lines] == ["quic"]
     assert "main_cause" not in json.loads(lines[0])
+
+
+def test_a_comparison_with_quic_has_no_number_of_retransmissions(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    tcp = ROOT / "tests" / "captures" / "loss-server.pcapng"
+    quic = capture("page", "server")
+    done = command("trace", "compare", tcp, quic, "--format", "json")
+    figures = {row["figure"]: (row["trace 1"], row["trace 2"]) for row in done.json}
+    known, hidden = figures["retransmitted"]
+    assert known > 0
+    assert hidden is None
+    assert "UDP payload" in done.err
+    text = command("trace", "compare", tcp, quic).out
+    assert next(line for line in text.splitlines() if "retransmitted" in line).split()[1:] == [count(known), "–", "–"]
+    of_three = command("trace", "compare", tcp, quic, tcp).out.split("retransmitted")[1]
+    assert re.search(rf" {count(known)}\b.* –", of_three, re.DOTALL)
+    assert "– (" not in of_three
+    assert "UDP payload" not in command("trace", "compare", tcp, tcp).err
 
 
 def test_a_flow_is_selected_by_its_address_or_number() -> None:

@@ -46,7 +46,7 @@ def compare(
     """
     from airpath.trace import trace
     from airpath.trace.compare import compare as compared
-    from airpath.trace.compare import labels
+    from airpath.trace.compare import labels, note_on_quic
     from airpath.trace.warnings import warnings_of_all
 
     with explained():
@@ -56,6 +56,8 @@ def compare(
         traces = [trace(path, flow=flow) for path in files]
         for warning in warnings_of_all(traces):
             note(warning)
+        if words := note_on_quic(traces):
+            note(words)
         table = compared(traces)
         match format:
             case "csv":
@@ -89,17 +91,21 @@ def _print(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> None:
             words = seconds
         elif name.startswith("bytes"):
             words = size
-        changes = [_signed(value - values[0], words) for value in values[1:]]
-        cells = [words(value) for value in values]
+        changes = [_change(value, values[0], words) for value in values[1:]]
+        cells = ["–" if value is None else words(value) for value in values]
         if len(values) == 2:
             cells += changes
         else:
-            cells[1:] = [f"{cell} ({change})" for cell, change in zip(cells[1:], changes, strict=True)]
+            pairs = zip(cells[1:], changes, strict=True)
+            cells[1:] = [cell if cell == "–" else f"{cell} ({change})" for cell, change in pairs]
         lines.append((causes.get(name, name), *cells))
     print_table(("", *names, "difference") if len(names) == 2 else ("", *names), lines)
 
 
-def _signed(change: float, words: Callable[[float], str]) -> str:
+def _change(value: float | None, base: float | None, words: Callable[[float], str]) -> str:
+    if value is None or base is None:
+        return "–"
+    change = value - base
     sign = "+" if change > 0 else "−" if change < 0 else ""
     return f"{sign}{words(abs(change))}"
 

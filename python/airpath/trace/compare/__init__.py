@@ -9,6 +9,6 @@
 | `sentences` | its sentences |
 """
 
-from airpath.trace.compare.table import compare, labels
+from airpath.trace.compare.table import compare, labels, note_on_quic
 
-__all__ = ["compare", "labels"]
+__all__ = ["compare", "labels", "note_on_quic"]

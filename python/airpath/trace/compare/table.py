@@ -15,7 +15,8 @@ def compare(traces: Sequence["TraceData"]) -> pl.DataFrame:
     """Return the figures of traces side by side: one row per figure, one column per trace.
 
     The figures are sums over all connections and QUIC flows of a trace: number, seconds in total
-    and by cause, bytes in each direction, and retransmitted segments.
+    and by cause, bytes in each direction, and retransmitted segments. The bytes of a QUIC flow are
+    UDP payload. Its retransmissions are encrypted: those of a trace with QUIC alone are null.
 
     Args:
         traces: The traces; a trace with a `flow` has only these connections.
@@ -38,7 +39,17 @@ def labels(traces: Sequence["TraceData"]) -> list[str]:
     return [f"{name}, {number}" for number, name in enumerate(paths, 1)]
 
 
-def _sums(trace: "TraceData") -> list[float]:
+def note_on_quic(traces: Sequence["TraceData"]) -> str | None:
+    """Return what the figures of QUIC flows do not count; `None` without such flows."""
+    if not any(trace.quic.height for trace in traces):
+        return None
+    return (
+        "bytes of QUIC flows are UDP payload, acknowledgements and retransmissions included, those of TCP connections "
+        "only the data; retransmissions of QUIC are encrypted and not counted"
+    )
+
+
+def _sums(trace: "TraceData") -> list[float | None]:
     quic = trace.quic.with_columns(duration_s=(pl.col("last") - pl.col("first")) / 1e9)
     columns = ["duration_s", *(each.column for each in CAUSES)]
     flows = pl.concat([trace.connections.select(columns), quic.select(columns)])
@@ -46,11 +57,12 @@ def _sums(trace: "TraceData") -> list[float]:
     sent = {end: float(quic[f"{end}_bytes"].sum()) for end in ("client", "server")}
     for sender, total in by_sender.rows():
         sent[str(sender)] += float(total)
+    only_quic = quic.height > 0 and trace.connections.height == 0
     return [
         float(flows.height),
         float(flows["duration_s"].sum()),
         *(float(flows[each.column].sum()) for each in CAUSES),
         sent["server"],
         sent["client"],
-        float(trace.directions["retransmissions"].sum()),
+        None if only_quic else float(trace.directions["retransmissions"].sum()),
     ]
