@@ -22,7 +22,7 @@ from airpath.sweep.figures import (
 )
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.kinds import LinkCommand
-from airpath.sweep.report import commands, write
+from airpath.sweep.report import commands, main_figures, write
 from support import DOWNLOAD, Command
 from support.executors import Inline
 
@@ -63,6 +63,22 @@ def test_the_figures_have_every_case_and_its_command():
     assert [line["name"] for line in lines] == ["x", "y"]
     assert list(lines[1]["customdata"]) == ["run 1", "run 3", "run 5"]
     assert list(lines[0]["error_y"]["array"]) == [1.0] * 3
+
+
+def test_the_main_figure_of_transactions_is_their_delay(tmp_path: Path) -> None:
+    flow = '[[flow]]\nkind = "transactions"\nresponse = "10 kB"\nthink = "1 s"\nduration = "5 s"\n'
+    scenario = 'format = 1\nname = "timed"\nbearer.preset = "wired"\n'
+    vary = {"fixed.delay": ["10 ms", "100 ms"]}
+    result = airpath.run(scenario + flow, vary=vary, out=tmp_path / "timed")
+    assert main_figures(result) == ["delay_p50_s", "delay_p95_s", "lost", "transactions_per_s"]
+    page = write(result, tmp_path / "timed.html").read_text(encoding="utf-8")
+    assert "duration_s" not in page
+    command = Command(tmp_path)
+    swept = command("sweep", tmp_path / "timed")
+    assert "delay_p50_s" in swept.out
+    download = '[[flow]]\nkind = "download"\nbytes = "10 kB"\n'
+    both = airpath.run(scenario + flow + download, vary=vary, out=tmp_path / "both")
+    assert main_figures(both)[0] == "duration_s"
 
 
 def test_categories_have_points_without_lines():

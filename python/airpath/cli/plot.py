@@ -180,7 +180,7 @@ def _of_sweep(folder: Path, figure: str | None, axes: str | None) -> "go.Figure"
         raise Problem(str(error)) from None
     present = result.present()
     if figure is None:
-        if not (found := main_figures(present)):
+        if not (found := main_figures(result)):
             raise Problem("no run of the sweep has a figure")
         figure = found[0]
     elif figure not in present:

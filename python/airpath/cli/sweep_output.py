@@ -30,7 +30,7 @@ def print_means(result: "SweepResult", wanted: str | None, format: str) -> None:
     from airpath.cli.output import print_table, print_text
     from airpath.sweep.report import main_figures
 
-    found = main_figures(result.present())
+    found = main_figures(result)
     if wanted is None and not found:
         note("no run has a figure")
         return

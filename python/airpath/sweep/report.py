@@ -39,7 +39,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     present = result.present()
     options = [word for name in names or () for word in ("--figure", name)]
     if names is None:
-        names = main_figures(present)[:_MOST_FIGURES]
+        names = main_figures(result)[:_MOST_FIGURES]
     for name in names:
         if name not in present:
             raise KeyError(name)
@@ -68,10 +68,23 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     return out
 
 
-def main_figures(present: Sequence[str]) -> list[str]:
+_OF_TRANSACTIONS = ("delay_p50_s", "delay_p95_s", "lost", "transactions_per_s")
+"""The main figures of transactions. Their duration is set, or has the pauses between requests."""
+
+
+def main_figures(result: SweepResult) -> list[str]:
     """Return the figures that are shown by default: those of pages first, of a study all."""
-    main = [name for name in (*MAIN_PAGE_FIGURES, *MAIN_FIGURES) if name in present]
-    return main or list(present)
+    present = result.present()
+    known = _OF_TRANSACTIONS if _has_transactions_alone(result) else (*MAIN_PAGE_FIGURES, *MAIN_FIGURES)
+    return [name for name in known if name in present] or present
+
+
+def _has_transactions_alone(result: SweepResult) -> bool:
+    """Return whether all flows are transactions."""
+    if "flows" not in result.work.tables():
+        return False
+    kinds = result.scan("flows").select(pl.col("kind").unique()).collect()["kind"].to_list()
+    return kinds == ["transactions"]
 
 
 def _flows(result: SweepResult, name: str) -> list[tuple[str, str | None]]:
