@@ -175,6 +175,17 @@ def test_a_waterfall_shows_objects_connections_radio_and_queue(secure: airpath.R
     assert used <= set(theme.dark_of())
 
 
+def test_no_mark_crosses_the_labels_of_bars(secure: airpath.Result, view: View) -> None:
+    figure = waterfall_of(drawn(secure)[0], view)
+    marks = [each for each in layout(figure)["shapes"] if each["type"] == "line" and each["yref"] == "paper"]
+    assert len(marks) >= len(set(view.marks.values()))
+    # Lines are below the labels, and the outline of a label covers them.
+    assert {each["layer"] for each in marks} == {"between"}
+    labels = [each for each in figure.to_plotly_json()["data"] if each.get("mode") == "text"]
+    assert labels
+    assert all(theme.PAGE.light in each["textfont"]["shadow"] for each in labels)
+
+
 def test_each_response_is_on_the_timeline_of_its_connection(secure: airpath.Result, view: View) -> None:
     figure = plot.waterfall(secure, run=0)
     hovers = [text for bar in bars(figure, "y3") for text in bar["customdata"]]

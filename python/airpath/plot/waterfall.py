@@ -47,6 +47,10 @@ _READ_CONNECTIONS = (
     "One row for each connection, from its SYN to its last packet. Thin bars: look-up, connect, TLS; pale bar: from a "
     "request to the first byte; full bar: from the first to the last byte, in the colour of the type."
 )
+_OUTLINE = ", ".join(
+    f"{x}px {y}px {theme.PAGE.light}" for x in (-2, -1, 0, 1, 2) for y in (-1, 0, 1) if (x, y) != (0, 0)
+)
+"""The outline of the labels at bars, in the colour of the page: they stay readable on a line."""
 _LINES = {
     "first byte": (theme.MUTED, "dot"),
     "FCP": (theme.GOOD, "dash"),
@@ -214,7 +218,7 @@ def _rows(stack: Stack, view: View, height: int) -> None:
             text=[f" {_amount(each)}" for each in view.requests],
             mode="text",
             textposition="middle right",
-            textfont={"size": 10, "color": theme.MUTED.light},
+            textfont={"size": 10, "color": theme.MUTED.light, "shadow": _OUTLINE},
             yaxis=axis,
             hoverinfo="skip",
             showlegend=False,
@@ -458,7 +462,8 @@ def _mark(figure: go.Figure, view: View, total: float, span: float) -> None:
         colour, dash = _LINES[name.partition(",")[0]]
         height = top - _TIER * number / total
         line = {"color": colour.light, "width": 1.2, "dash": dash}
-        figure.add_shape(type="line", x0=time, x1=time, xref="x", y0=0, y1=height, yref="paper", line=line)
+        across = {"xref": "x", "x0": time, "x1": time, "yref": "paper", "y0": 0, "y1": height}
+        figure.add_shape(type="line", line=line, layer="between", **across)
         figure.add_annotation(
             text=f" {name} {seconds(time)} ",
             x=time,
