@@ -178,6 +178,11 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
 
 
+def number_of(value: float, noun: str) -> str:
+    """Return a count with its noun, which has a plural with s: `1 packet`, `2,000 packets`."""
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
 def share(value: float) -> str:
     """Return a share as text, in per cent."""
     return f"{value * 100:.3g} %"

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airpath.quantities import number_of
 from airpath.tables import EVENT_TABLES, FIGURES, OPTIONAL_TABLES, PROXY, SUMMARY_TABLES, TCP_SETTING, flat_rows
 
 if TYPE_CHECKING:
@@ -373,7 +374,7 @@ class Result:
     def __repr__(self) -> str:
         summary = self.summary
         state = "complete" if self.complete else f"partial: {self.stopped}"
-        what = f"'{summary['scenario']}' seed {summary['seed']}, {len(summary['flows'])} flows"
+        what = f"'{summary['scenario']}' seed {summary['seed']}, {number_of(len(summary['flows']), 'flow')}"
         return f"<airpath.Result {what}, {state}, in {self.path}>"
 
     def _repr_html_(self) -> str:

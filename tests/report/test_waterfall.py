@@ -175,6 +175,14 @@ def test_a_waterfall_shows_objects_connections_radio_and_queue(secure: airpath.R
     assert used <= set(theme.dark_of())
 
 
+def test_one_connection_is_in_the_singular(tmp_path: Path) -> None:
+    page = 'format = 1\nname = "one"\nbearer.preset = "lte"\n[[flow]]\nkind = "page"\npage = "static-site"\n'
+    result = airpath.run(f'{page}protocol = "h3"\n', out=tmp_path / "one")
+    written = report.write([result], tmp_path / "report.html").read_text(encoding="utf-8")
+    assert " on 1 connection." in written
+    assert "1 connections" not in written
+
+
 def test_no_mark_crosses_the_labels_of_bars(secure: airpath.Result, view: View) -> None:
     figure = waterfall_of(drawn(secure)[0], view)
     marks = [each for each in layout(figure)["shapes"] if each["type"] == "line" and each["yref"] == "paper"]

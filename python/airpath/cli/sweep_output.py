@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from airpath.cli.messages import ExitCode, Problem, note
+from airpath.quantities import number_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,5 +121,6 @@ def warn_about_failures(result: "SweepResult") -> ExitCode:
         return ExitCode.OK
     failed = sum(each["count"] for each in result.failures)
     first = result.failures[0]
-    note(f"{failed} runs failed, the first one in case {first['case']}: {first['error']}; see {result.path / 'failed'}")
+    runs = number_of(failed, "run")
+    note(f"{runs} failed, the first one in case {first['case']}: {first['error']}; see {result.path / 'failed'}")
     return ExitCode.FAILED

@@ -15,6 +15,7 @@ from airpath.quantities import (
     SEGMENT_CLOCK,
     TRANSFER_CLOCK,
     count,
+    number_of,
     rate,
     score,
     seconds,
@@ -125,7 +126,7 @@ def _connections(mobiles: Sequence[dict[str, Any]]) -> str:
     texts = []
     for name, numbers in counts.items():
         shown = [
-            f"{number:,} {one}{'s' if number > 1 else ''}"
+            number_of(number, one)
             for (key, one), number in zip(_CONNECTION_EVENTS.items(), numbers, strict=True)
             if number and (key != "connection_setups" or name in again)
         ]

@@ -13,6 +13,7 @@ from airpath.compare.rules import Rule, parse_rule
 from airpath.compare.samples import Group, IncomparableError, Samples, load_samples
 from airpath.compare.statistics import Pair
 from airpath.flow_groups import known_names, names_group
+from airpath.quantities import number_of
 from airpath.suggest import did_you_mean
 from airpath.tables import FIGURES
 
@@ -170,7 +171,9 @@ class Comparison:
             for one, other in sides:
                 counts = {group: _alone(one, other, group) for group in one.values if group in other.values}
                 messages += [
-                    f"{group}: {count} repetitions only in {one.name}" for group, count in counts.items() if count
+                    f"{group}: {number_of(count, 'repetition')} only in {one.name}"
+                    for group, count in counts.items()
+                    if count
                 ]
         return messages
 

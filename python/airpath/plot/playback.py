@@ -10,6 +10,7 @@ from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn, fl
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.values import largest, numbers
+from airpath.quantities import number_of
 from airpath.tables import VIDEOS
 
 
@@ -39,7 +40,7 @@ def playback(results: Results, *, repetition: int | None = None) -> go.Figure:
         stalls = _stalls(level, flow, run.span)
         for start, end in stalls if len(chosen) == 1 else []:
             figure.add_vrect(x0=start, x1=end, fillcolor=theme.GRID.light, opacity=0.8, layer="below", line_width=0)
-        words.append(f"{label}, up to {largest(level['buffer_s']):.4g} s, {len(stalls)} stalls")
+        words.append(f"{label}, up to {largest(level['buffer_s']):.4g} s, {number_of(len(stalls), 'stall')}")
     if len(chosen) == 1:
         notes.append("Shaded: playback waits for media.")
     figure.update_layout(showlegend=len(chosen) > 1)

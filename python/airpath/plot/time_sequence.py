@@ -16,6 +16,7 @@ from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers
+from airpath.quantities import number_of
 from airpath.result import NotLoggedError
 from airpath.tables import PROXY, is_quic
 
@@ -80,7 +81,7 @@ def time_sequence(
     if not all(over_tcp):
         notes.append("Of QUIC, the bytes of acknowledged packets are drawn, headers of QUIC included.")
     figure.update_layout(showlegend=True)
-    repeats = f"; {again} segments were retransmitted" if any(over_tcp) else ""
+    repeats = f"; {number_of(again, 'segment')} retransmitted" if any(over_tcp) else ""
     alt = f"{what.capitalize()} over time: {'; '.join(_words(line) for line in chosen)}{repeats}."
     title = "Time–sequence" + (f" of {chosen[0].flow['name']}" if len(runs) == len(chosen) == 1 else "")
     if not any(over_tcp):

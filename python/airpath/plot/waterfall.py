@@ -18,7 +18,7 @@ from airpath.plot.selection import Drawn, NothingToDrawError, drawn, loaded
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.track import BAND, GAP, HEAD, Stack, Track
 from airpath.plot.tracks import radio_tracks
-from airpath.quantities import seconds, size
+from airpath.quantities import number_of, seconds, size
 from airpath.result import NotLoggedError, Result
 
 _LEFT = 190
@@ -180,7 +180,8 @@ def connections(result: Result | str | Path, *, run: int | None = None, view: in
     stack.finish()
     figure.update_layout(showlegend=True)
     figure.update_yaxes(title_text="connection", ticktext=_numbers(heights))
-    words = f"{len(timelines)} connections with {len(chosen.requests)} requests in {seconds(end)}"
+    connections, requests = number_of(len(timelines), "connection"), number_of(len(chosen.requests), "request")
+    words = f"{connections} with {requests} in {seconds(end)}"
     return captioned(figure, Caption(f"Connections of {chosen.page}", _READ_CONNECTIONS, f"{words}."))
 
 
@@ -339,7 +340,7 @@ def _timelines(
         title = f"<b>connection {number + 1}</b>, {escape(connection.host)}"
         opened, closed = max(connection.opened, 0.0), connection.closed
         last = end if closed is None else min(closed, end)
-        words = [title, f"{sum(map(len, rows))} requests"]
+        words = [title, number_of(sum(map(len, rows)), "request")]
         if connection.opened < 0:
             words.append("opened before this view")
         words += [f"{_NAMES[each.name]} {seconds(each.end - each.start)}" for each in connection.setup]
@@ -514,7 +515,5 @@ def _words(view: View, tracks: Sequence[Track], span: float) -> str:
     slowest = sorted(view.requests, key=lambda each: each.start - each.end)[:3]
     longest = ", ".join(f"{each.name} {seconds(each.end - each.start)}" for each in slowest)
     state = "; ".join(track.words(span) for track in tracks)
-    return (
-        f"Waterfall of {view.page}: {len(view.requests)} objects on {len(view.connections)} connections; {marks}; "
-        f"longest {longest}. {state}."
-    )
+    objects, connections = number_of(len(view.requests), "object"), number_of(len(view.connections), "connection")
+    return f"Waterfall of {view.page}: {objects} on {connections}; {marks}; longest {longest}. {state}."

@@ -9,7 +9,7 @@ from polars.exceptions import PolarsError
 
 from airpath.plot.latency import KINDS
 from airpath.plot.selection import Drawn
-from airpath.quantities import rate, seconds, share
+from airpath.quantities import number_of, rate, seconds, share
 from airpath.report import metrics
 from airpath.report.metrics import Metric
 from airpath.result import NotLoggedError, Result, UnreadableResultError
@@ -142,12 +142,12 @@ def _loss(result: Result) -> Reading | None:
         return None
     columns = [f"dropped_{cause.replace('-', '_')}_packets" for cause in DROP_CAUSES]
     lost = int(result.links.select(pl.sum_horizontal(columns).sum()).item())
-    text = f"{lost:,} of {packets:,} packets lost{_causes(result)}"
+    text = f"{lost:,} of {number_of(packets, 'packet')} lost{_causes(result)}"
     flows = metrics.transfers(result)
     if flows.height:
         again = int(flows["retransmitted_packets"].sum())
         of_data = share(again / max(int(flows["data_packets"].sum()), 1))
-        text = _joined(text, f"{again:,} segments retransmitted ({of_data})", _timeouts(flows))
+        text = _joined(text, f"{number_of(again, 'segment')} retransmitted ({of_data})", _timeouts(flows))
     return Reading(share(lost / packets), text)
 
 
@@ -163,7 +163,7 @@ def _timeouts(flows: pl.DataFrame) -> str:
     known = flows["timeouts"].drop_nulls()
     if known.len() == 0:
         return ""
-    return "1 time-out" if known.sum() == 1 else f"{int(known.sum()):,} time-outs"
+    return number_of(int(known.sum()), "time-out")
 
 
 def _air(result: Result) -> Reading | None:

@@ -7,7 +7,7 @@ import polars as pl
 
 from airpath.plot.distribution import ENOUGH
 from airpath.plot.selection import Drawn
-from airpath.quantities import count, rate, score, seconds, share, size
+from airpath.quantities import count, number_of, rate, score, seconds, share, size
 from airpath.report import metrics
 from airpath.report.metrics import COMPLETION, GOODPUT, GOODPUT_IN_ALL, Metric
 from airpath.result import Result
@@ -138,7 +138,7 @@ def _of_videos(videos: pl.DataFrame) -> list[str]:
     stalls, stalled = sum(videos["stalls"].to_list()), sum(videos["stall_s"].to_list())
     started = videos["startup_s"].drop_nulls().to_list()
     start = f"started after {seconds(fmean(started))} on the mean" if started else "did not start"
-    text = f"Playback {start}, with {stalls:,} {'stall' if stalls == 1 else 'stalls'} of {seconds(stalled)} in all"
+    text = f"Playback {start}, with {number_of(stalls, 'stall')} of {seconds(stalled)} in all"
     frames = videos.filter(kind="stream")
     if frames.height:
         decoded = sum(frames["frames_decodable"].to_list()) / sum(frames["frames"].to_list())

@@ -11,7 +11,7 @@ from airpath.page.views import views
 from airpath.plot.distribution import ENOUGH, distribution
 from airpath.plot.selection import Drawn
 from airpath.plot.waterfall import median_view, name_of, waterfall_of
-from airpath.quantities import PAGE_CLOCK, count, seconds, size
+from airpath.quantities import PAGE_CLOCK, count, number_of, seconds, size
 from airpath.report import figures
 from airpath.report.figures import Figure, Missing
 from airpath.report.metrics import Quantity, few, interval_of
@@ -260,7 +260,8 @@ def verdict(found: Sequence[Case]) -> list[str]:
     if len(known) == 1:
         view = known[0].view
         total = size(sum(request.bytes for request in view.requests))
-        return [f"{words[0]}: {len(view.requests)} objects, {total} on {len(view.connections)} connections."]
+        connections = number_of(len(view.connections), "connection")
+        return [f"{words[0]}: {number_of(len(view.requests), 'object')}, {total} on {connections}."]
     fewest = min(len(case.samples("page_time_s")) for case in known)
     if len(known) > _MOST_NAMED:
         ordered = sorted(zip((fmean(case.samples("page_time_s")) for case in known), words, strict=True))

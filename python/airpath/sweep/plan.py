@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from airpath.quantities import number_of
 from airpath.run import MAX_SEED, override_texts, override_texts_for, plain, whole_number
 from airpath.scenario import bearer_preset, download_over, read_scenario, similar
 from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
@@ -73,7 +74,8 @@ class Plan:
 
     def __repr__(self) -> str:
         return (
-            f"<airpath.Plan of {self.file}: {len(self.cases):,} cases of {', '.join(self.columns)}; {self.runs:,} runs>"
+            f"<airpath.Plan of {self.file}: {number_of(len(self.cases), 'case')} of {', '.join(self.columns)}; "
+            f"{number_of(self.runs, 'run')}>"
         )
 
     def _repr_html_(self) -> str:

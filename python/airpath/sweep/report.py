@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from airpath.files import write_text
+from airpath.quantities import number_of
 from airpath.report.figures import Figure, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
@@ -49,14 +50,14 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     drawn = {label: _figures(result, name, means[label], again) for label, (name, _) in shown.items()}
     failed = sum(each["count"] for each in result.failures)
     rows = result.scan(next(iter(result.work.tables()))).select(pl.len()).collect().item()
-    counted = f"{result.workload}; {len(result.plan['cases']):,} cases, {rows:,} rows"
+    counted = f"{result.workload}; {number_of(len(result.plan['cases']), 'case')}, {number_of(rows, 'row')}"
     write_text(
         out,
         render(
             "sweep.html.j2",
             title=str(result.path),
             counted=counted + ("" if result.complete else "; the sweep is not complete"),
-            failed=f"{failed:,} runs failed." if failed else "",
+            failed=f"{number_of(failed, 'run')} failed." if failed else "",
             figures=drawn,
             titles={
                 label: figures.title_of(name) + (f" of {flow}" if flow else "") for label, (name, flow) in shown.items()

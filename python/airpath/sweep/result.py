@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.flow_groups import group_names
+from airpath.quantities import number_of
 from airpath.scenario import has_download, name_after
 from airpath.statistics import mean_intervals
 from airpath.suggest import did_you_mean
@@ -298,7 +299,7 @@ class SweepResult:
     def __repr__(self) -> str:
         state = "complete" if self.complete else "partial"
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"<airpath.SweepResult {len(self.plan['cases'])} cases, {state}{failed}, in {self.path}>"
+        return f"<airpath.SweepResult {number_of(len(self.plan['cases']), 'case')}, {state}{failed}, in {self.path}>"
 
     def _repr_html_(self) -> str:
         from airpath.notebook import table

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from airpath import theme
-from airpath.quantities import count, seconds
+from airpath.quantities import count, number_of, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
 from airpath.trace.avoidable import AVOIDABLE, SUM_OF_CONNECTIONS, avoidable, order
 from airpath.trace.causes import CAUSES, Cause, cause_shares, of_name, seconds_of
@@ -58,7 +58,7 @@ def cells(flow: Row) -> list[Cell]:
         Cell(seconds(flow["duration_s"])),
         where_it_went(flow),
         Cell("–" if flow.get("captured_end") else seconds(avoidable(flow))),
-        Cell(f"{count(datagrams(flow))} datagrams" if is_quic else count(flow["segments"])),
+        Cell(number_of(datagrams(flow), "datagram") if is_quic else count(flow["segments"])),
         Cell("–" if is_quic else ended(flow), number=False),
     ]
 

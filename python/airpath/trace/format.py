@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from airpath.quantities import count, rate, seconds, size
+from airpath.quantities import count, number_of, rate, seconds, size
 
 Row = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def _has_rate(row: Row) -> bool:
 
 
 def _segments(number: float) -> str:
-    return "1 segment" if number == 1 else f"{count(number)} segments"
+    return number_of(number, "segment")
 
 
 def _again(row: Row) -> str:
@@ -116,9 +116,7 @@ _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
     (_WINDOW, _window),
     (
         "initial burst",
-        lambda row: _if(
-            row["initial_window_segments"], lambda value: "1 segment" if value == 1 else f"{count(value)} segments"
-        ),
+        lambda row: _if(row["initial_window_segments"], _segments),
     ),
     ("largest segment", lambda row: _if(row["largest_segment_bytes"], size)),
     ("longest pause", lambda row: seconds(row["longest_idle_s"])),

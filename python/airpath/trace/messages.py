@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airpath.quantities import count, rate, seconds, size
+from airpath.quantities import count, number_of, rate, seconds, size
 from airpath.trace.causes import CAUSES, OTHER, cause_shares, of_name, seconds_of, small_causes
 from airpath.trace.elapsed import FULL, LINKS, Elapsed, FullLink, elapsed
 from airpath.trace.format import Row, named, percent
@@ -351,8 +351,8 @@ def summary(reading: Row, connections: int, quic: int = 0) -> str:
 
 def counted(connections: int, quic: int) -> list[str]:
     """Return the number of connections, and that of QUIC flows if there are any."""
-    parts = ["1 connection" if connections == 1 else f"{connections:,} connections"] if connections or not quic else []
-    return parts + (["1 QUIC flow" if quic == 1 else f"{quic:,} QUIC flows"] if quic else [])
+    parts = [number_of(connections, "connection")] if connections or not quic else []
+    return parts + ([number_of(quic, "QUIC flow")] if quic else [])
 
 
 def _unit(reading: Row) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airpath.quantities import count
+from airpath.quantities import count, number_of
 from airpath.result import NotLoggedError, Result, UnreadableResultError, load
 from airpath.trace.event_log import clients
 from airpath.trace.format import Row, percent
@@ -66,9 +66,8 @@ class Signals:
         for (component, cause), number in self.dropped.items():
             if cause == _POLICER:
                 where = {"fixed": "of the fixed network", "access": "of the access network"}.get(component)
-                what = "1 packet" if number == 1 else f"{count(number)} packets"
                 where = where or f"of the component {component}"
-                found.append(f"From the {self.sender}: the policer {where} dropped {what}.")
+                found.append(f"From the {self.sender}: the policer {where} dropped {number_of(number, 'packet')}.")
         if self.marked:
             share = percent(100 * self.marked / self.received)
             found.append(

@@ -9,7 +9,7 @@ import tomllib
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from airpath.quantities import seconds
+from airpath.quantities import number_of, seconds
 from airpath.result import load
 from airpath.trace.connection_rows import one_direction
 from airpath.trace.format import Row, named
@@ -242,7 +242,8 @@ def _time_warnings(file: Row) -> list[str]:
 def _shortcomings(reading: Row) -> list[str]:
     """Return warnings about the capture's shortcomings: the effect, and how to avoid them."""
     texts = [
-        f"{file['name']}: the capturing host dropped {file['dropped']:,} packets; the analysis may count them as lost"
+        f"{file['name']}: the capturing host dropped {number_of(file['dropped'], 'packet')}; the analysis may count "
+        "them as lost"
         for file in reading["files"]
         if file["dropped"]
     ]

@@ -14,7 +14,7 @@ from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit, rate_unit, seconds_unit
 from airpath.plot.values import average, largest, numbers, smallest
-from airpath.quantities import seconds
+from airpath.quantities import number_of, seconds
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.figures.bands import bands
 from airpath.trace.figures.causes import band
@@ -129,7 +129,8 @@ def sequences(shown: Sequence[Shown], *, bins: int = BINS) -> go.Figure:
         name = f"{each.label}, retransmitted"
         figure.add_trace(scatter(x, y, mode="markers", name=name, marker=marker, hovertemplate=hover, **more))
         words.append(
-            f"{each.label}, {largest(heard['acknowledged']):,.0f} bytes, {again.height:,} segments retransmitted"
+            f"{each.label}, {largest(heard['acknowledged']):,.0f} bytes, {number_of(again.height, 'segment')} "
+            "retransmitted"
         )
     figure.update_layout(showlegend=True)
     read = (

@@ -10,7 +10,7 @@ import polars as pl
 from airpath import theme
 from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import Caption, blank, captioned
-from airpath.quantities import count, seconds, size
+from airpath.quantities import number_of, seconds, size
 
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData
@@ -117,7 +117,7 @@ def page_timeline(view: PageView) -> go.Figure:
 def _sum(view: PageView) -> str:
     """Return a sentence with the page's requests, bytes and duration, and with any pipelining."""
     page = view.page
-    requests, connections = (_several(page[what], what) for what in ("requests", "connections"))
+    requests, connections = (number_of(page[f"{noun}s"], noun) for noun in ("request", "connection"))
     sentence = f"{requests} and {size(page['bytes'])} of responses on {connections} in {seconds(view.acknowledged)}"
     factors = view.timelines["pipeline_factor"].drop_nulls()
     if page["efficiency_of_reused"] is not None and factors.len() and float(str(factors.max())) > 1:
@@ -137,10 +137,6 @@ def _transferring(view: PageView) -> str:
         busy += max(0, end - max(row["response_first"], until))
         until = max(until, end)
     return f"Responses were in transit in {seconds(busy / 1e9)} of it."
-
-
-def _several(number: int, what: str) -> str:
-    return f"1 {what.removesuffix('s')}" if number == 1 else f"{count(number)} {what}"
 
 
 Placed = list[tuple[dict[str, Any], int]]

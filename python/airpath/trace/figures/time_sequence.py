@@ -12,6 +12,7 @@ from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers
+from airpath.quantities import number_of
 from airpath.trace.figures.view import FlowView, direction_of, other
 
 _READ = (
@@ -72,8 +73,8 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
             _marks(figure, rows, scale, f"{words} ({rows.height:,})", style)
     _zero_windows(figure, heard, scale)
     alt = (
-        f"Stream offset over time of flow {view.name}: {data.height:,} segments with {highest:,.0f} bytes from the "
-        f"{sender} in {view.span:.4g} s; {again.height:,} were retransmitted."
+        f"Stream offset over time of flow {view.name}: {number_of(data.height, 'segment')} with {highest:,.0f} bytes "
+        f"from the {sender} in {view.span:.4g} s; {again.height:,} were retransmitted."
     )
     return captioned(figure, Caption(f"Time–sequence, {direction}", _READ, alt, thinner.notes()))
 
