@@ -290,7 +290,7 @@ impl Scenario {
                 Err(ScenarioError::new(message, table.origin().clone(), "steering").help(help))
             };
             if second_bearer.is_none() {
-                return refuse("a choice needs two bearers", "add the table [second_bearer], or remove this one");
+                return refuse("steering needs two bearers", "add the table [second_bearer], or remove this one");
             }
             if proxy.is_some() || middlebox.is_some() {
                 let help = "remove one of the two";

@@ -216,7 +216,7 @@ fn wrong_tables_are_refused() {
     let error = one("[second_bearer]\npreset = \"wifi-n\"\nmcs = 3");
     assert!(error.contains("second_bearer.mcs: unknown key"), "{error}");
     let error = one("[steering]\nmode = \"smallest-delay\"");
-    assert!(error.contains("steering: a choice needs two bearers"), "{error}");
+    assert!(error.contains("steering: steering needs two bearers"), "{error}");
     let error = one("[[flow]]\nkind = \"ping\"\nbearer = \"second\"");
     assert!(error.contains("flow.bearer: the mobiles have one bearer"), "{error}");
     let error = one("[[change]]\nat = \"1 s\"\noutage = \"1 s\"\nto = \"second-bearer\"");
