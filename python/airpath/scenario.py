@@ -3,13 +3,13 @@
 import json
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from airpath.files import printable, read_text
 from airpath.input_kind import kind_of_folder
+from airpath.suggest import most_similar
 from airpath.summary_outline import outline_of
 
 COMMAND_LINE = "command line"
@@ -156,8 +156,8 @@ def similar(scenario: Path) -> str | None:
         presets = (each for each in json.loads(_native.presets()) if each["kind"] == "bearer")
         common = {name: name for name, _ in _native.common_names()}
         known = common | {each["name"]: each["name"] for each in presets} | known
-    match = get_close_matches(scenario.name.removesuffix(".toml"), known, n=1)
-    return known[match[0]] if match else None
+    match = most_similar(scenario.name.removesuffix(".toml"), known, cutoff=0.6)
+    return known[match] if match else None
 
 
 def next_step_without(scenario: Path) -> str:

@@ -228,14 +228,17 @@ fn usual_name(at: &str, key: &str, known: &[&str]) -> Option<String> {
         })
 }
 
-/// The name in `known` that is most similar to `wrong`, in capital or small letters.
+/// The name in `known` that is most similar to `wrong`, in capital or small letters. Names that
+/// begin with `wrong`, apart from hyphens and the like, come first.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let small = wrong.to_lowercase();
+    let letters = |text: &str| text.to_lowercase().replace(|c: char| !c.is_alphanumeric(), "");
+    let start = letters(wrong);
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(&small, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= name.len().max(wrong.len()) / 3 + 1)
-        .min()
+        .min_by_key(|(distance, name)| (!letters(name).starts_with(&start), *distance, *name))
         .map(|(_, name)| name)
 }
 

@@ -16,7 +16,7 @@ use crate::error::{Origin, ScenarioError, nearest};
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
 /// Common names of radio technologies, each with the preset that it selects.
-pub const COMMON_NAMES: [(&str, &str); 16] = [
+pub const COMMON_NAMES: [(&str, &str); 18] = [
     ("gsm", "gsm-csd-9600"),
     ("gprs", "gprs-4+1"),
     ("2g", "gprs-4+1"),
@@ -29,6 +29,8 @@ pub const COMMON_NAMES: [(&str, &str); 16] = [
     ("hspa+", "hspa-plus-21"),
     ("lte", "lte-10mhz"),
     ("4g", "lte-10mhz"),
+    ("lte-m", "lte-cat-m1"),
+    ("ltem", "lte-cat-m1"),
     ("nr", "nr-n78-100mhz-sa"),
     ("5g", "nr-n78-100mhz-sa"),
     ("nsa", "nr-n78-100mhz-nsa"),
@@ -335,7 +337,8 @@ mod tests {
         assert!(error.to_string().contains("did you mean the environment `driving`?"), "{error}");
         let error = Preset::load("gsmm", Path::new(""), &Origin::Default).expect_err("no such preset");
         assert!(error.to_string().contains("did you mean `gsm`?"), "{error}");
-        for (wrong, meant) in [("Slow 3G", "3g"), ("fast-4g", "4g")] {
+        let helped = [("Slow 3G", "3g"), ("fast-4g", "4g"), ("lte-20", "lte-20mhz"), ("lte10", "lte-10mhz")];
+        for (wrong, meant) in helped {
             let error = Preset::load(wrong, Path::new(""), &Origin::Default).expect_err("no such preset");
             assert!(error.to_string().contains(&format!("did you mean `{meant}`?")), "{error}");
         }
