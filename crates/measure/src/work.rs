@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use airpath_app::adaptive::{self, adaptation};
+use airpath_app::adaptive;
 use airpath_app::exchanges::Script;
 use airpath_app::exchanges::terminal::Generated;
 use airpath_app::streaming::{self, VideoError};
@@ -427,18 +427,6 @@ pub fn invalid_key(request: &str) -> Option<(String, String)> {
         let error = serde_path_to_error::deserialize::<_, T>(settings).err()?;
         Some((error.path().to_string(), error.inner().to_string()))
     }
-    fn of_adaptation(mut settings: Value) -> Option<(String, String)> {
-        let adaptation = settings.pointer_mut("/settings/adaptation")?.as_object_mut()?;
-        let algorithm = adaptation.remove("algorithm")?;
-        let parameters = Value::Object(std::mem::take(adaptation));
-        let (key, message) = match algorithm.as_str()? {
-            "rate" => read::<adaptation::Rate>(parameters),
-            "bba" => read::<adaptation::Bba>(parameters),
-            "bola" => read::<adaptation::Bola>(parameters),
-            _ => None,
-        }?;
-        Some((format!("settings.adaptation.{key}"), message))
-    }
     let mut request: Value = serde_json::from_str(request).ok()?;
     let work = request.get_mut("work")?.as_object_mut()?;
     let kind = work.remove("kind")?;
@@ -449,12 +437,7 @@ pub fn invalid_key(request: &str) -> Option<(String, String)> {
         "datagrams" => read::<Datagrams>(settings),
         "transactions" => read::<Exchange>(settings),
         "terminal" => read::<Terminal>(settings),
-        "adaptive" => {
-            let error = read::<SegmentedVideo>(settings.clone())?;
-            let in_adaptation = error.0.starts_with("settings.adaptation");
-            // The algorithm selects the variant, too.
-            in_adaptation.then(|| of_adaptation(settings)).flatten().or(Some(error))
-        }
+        "adaptive" => read::<SegmentedVideo>(settings),
         "page" => read::<PageLoad>(settings),
         "voice" => read::<Call>(settings),
         "stream" => read::<VideoStream>(settings),
