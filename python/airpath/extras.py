@@ -2,8 +2,10 @@
 
 from importlib.util import find_spec
 
+from airpath.next_step import WithNextStep
 
-class ExtraMissingError(ImportError):
+
+class ExtraMissingError(WithNextStep, ImportError):
     """A package of an extra is not installed. The message has the command that installs it."""
 
 
@@ -16,5 +18,7 @@ def require(extra: str, *packages: str) -> None:
     for package in packages:
         if find_spec(package) is None:
             raise ExtraMissingError(
-                f"the package `{package}` is missing; `pip install 'airpath[{extra}]'` installs it", name=package
+                f"the package `{package}` is missing",
+                next_step=f"`pip install 'airpath[{extra}]'` installs it",
+                name=package,
             )

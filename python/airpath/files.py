@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from airpath.next_step import WithNextStep
 
-class NotTextError(ValueError):
+
+class NotTextError(WithNextStep, ValueError):
     """A file is not UTF-8 text. The message has the file, the line and the next step."""
 
 
@@ -25,7 +27,8 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise NotTextError(
-            f"{printable(path)}:{line}: not UTF-8 text ({error.reason}); save the file as UTF-8, or check its name"
+            f"{printable(path)}:{line}: not UTF-8 text ({error.reason})",
+            next_step="save the file as UTF-8, or check its name",
         ) from None
 
 

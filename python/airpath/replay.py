@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.result import Result, UnreadableResultError
-from airpath.result_folder import NewResult, new_result, written_to
+from airpath.result_folder import FolderInUseError, NewResult, new_result, written_to
 from airpath.run import override_texts
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def execute(
     place = nullcontext()
     if out is not None:
         if out.resolve() == result.path.resolve():
-            raise FileExistsError(f"{out} is the result that is to be replayed; name another folder")
+            raise FolderInUseError(f"{out} is the result that is to be replayed", next_step="name another folder")
         new = NewResult("replay", tomllib.loads(_native.resolve(text, name, sets)), repeat=len(recordings), log=log)
         place = new_result(out, new)
     try:
@@ -89,8 +89,8 @@ def _check_overrides(overrides: Mapping[str, Any]) -> None:
     for key in overrides:
         if key.split(".")[0] in _OF_SENDERS:
             raise UnreadableResultError(
-                f"'{key}' does not change a replay, which sends the packets of the result; "
-                "`airpath run` runs the scenario again, with other senders"
+                f"'{key}' does not change a replay, which sends the packets of the result",
+                next_step="`airpath run` runs the scenario again, with other senders",
             )
 
 

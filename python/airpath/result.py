@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airpath.next_step import WithNextStep
 from airpath.quantities import number_of
 from airpath.tables import EVENT_TABLES, FIGURES, OPTIONAL_TABLES, PROXY, SUMMARY_TABLES, TCP_SETTING, flat_rows
 
@@ -44,7 +45,7 @@ SUMMARY_FRAMES = (
 """The frames of `Result` that are made from the summary."""
 
 
-class UnreadableResultError(Exception):
+class UnreadableResultError(WithNextStep):
     """A folder is not a readable result. The message has the file, the fault and the next step."""
 
 
@@ -428,7 +429,7 @@ def scan_parquet(
         try:
             names = pl.read_parquet_schema(part)
         except pl.exceptions.PolarsError as error:
-            raise UnreadableResultError(f"{part}: damaged: {str(error).splitlines()[0]}; {next_step}") from None
+            raise UnreadableResultError(f"{part}: damaged: {str(error).splitlines()[0]}", next_step=next_step) from None
         alike.setdefault(frozenset(names), []).append(part)
     if types is None:
         return pl.scan_parquet(parts)
@@ -448,38 +449,43 @@ def _read_summary(folder: Path) -> dict[str, Any]:
     path = folder / "summary.json"
     if folder.is_file():
         raise UnreadableResultError(
-            f"{folder} is a file, not a result folder; name the folder of a result; `airpath trace` reads captures"
+            f"{folder} is a file, not a result folder",
+            next_step="name the folder of a result; `airpath trace` reads captures",
         )
     if not folder.is_dir():
         raise UnreadableResultError(
-            f"{folder}: no such result folder; `airpath run SCENARIO.toml --out {folder}` makes one"
+            f"{folder}: no such result folder", next_step=f"`airpath run SCENARIO.toml --out {folder}` makes one"
         )
     if not path.is_file():
         from airpath.input_kind import kind_of_folder
 
         if (kind := kind_of_folder(folder)) is not None:
-            raise UnreadableResultError(f"{folder} is {kind[0]}, not a result; {kind[1]}")
+            raise UnreadableResultError(f"{folder} is {kind[0]}, not a result", next_step=f"{kind[1]}")
         raise UnreadableResultError(
-            f"{folder}: no result, as it has no summary.json; name a folder that `airpath run --out` wrote"
+            f"{folder}: no result, as it has no summary.json", next_step="name a folder that `airpath run --out` wrote"
         )
     try:
         summary = json.loads(_read_text(path))
     except json.JSONDecodeError as error:
         raise UnreadableResultError(
-            f"{path}:{error.lineno}: damaged: {error.msg.lower()}; run the scenario beside it again"
+            f"{path}:{error.lineno}: damaged: {error.msg.lower()}", next_step="run the scenario beside it again"
         ) from None
     if not isinstance(summary, dict) or not isinstance(summary.get("schema"), int):
-        raise UnreadableResultError(f"{path}: damaged: it has no schema number; run the scenario beside it again")
+        raise UnreadableResultError(
+            f"{path}: damaged: it has no schema number", next_step="run the scenario beside it again"
+        )
     if summary["schema"] != SCHEMA:
         next_step = "upgrade airpath" if summary["schema"] > SCHEMA else "run the scenario beside it again"
         raise UnreadableResultError(
-            f"{path}: has schema {summary['schema']}, written by airpath {summary.get('airpath', '(unknown)')}; "
-            f"this version reads schema {SCHEMA}: {next_step}"
+            f"{path}: has schema {summary['schema']}, written by airpath {summary.get('airpath', '(unknown)')}",
+            next_step=f"this version reads schema {SCHEMA}: {next_step}",
         )
     needed = ("airpath", "scenario", "seed", "complete", "stopped", *SUMMARY_TABLES)
     missing = [name for name in needed if name not in summary and name not in OPTIONAL_TABLES]
     if missing:
-        raise UnreadableResultError(f"{path}: damaged: it has no '{missing[0]}'; run the scenario beside it again")
+        raise UnreadableResultError(
+            f"{path}: damaged: it has no '{missing[0]}'", next_step="run the scenario beside it again"
+        )
     return summary
 
 
@@ -488,7 +494,7 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UnreadableResultError(
-            f"{path}: missing; the result folder is incomplete, run the scenario again"
+            f"{path}: missing", next_step="the result folder is incomplete, run the scenario again"
         ) from None
     except UnicodeDecodeError:
-        raise UnreadableResultError(f"{path}: damaged: it is not text; run the scenario again") from None
+        raise UnreadableResultError(f"{path}: damaged: it is not text", next_step="run the scenario again") from None

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from airpath.files import check_folder_writable
+from airpath.next_step import WithNextStep
 from airpath.result import is_result
 from airpath.summary_outline import Outline, outline_of
 
@@ -39,6 +40,10 @@ _DONE = ".new.done"
 """Its name when it is done: the earlier result is being removed."""
 _MOVING = ".new.moving"
 """Its name when the earlier result is removed: its entries are being moved to the result folder."""
+
+
+class FolderInUseError(WithNextStep, FileExistsError):
+    """A folder holds something that a new result may not replace."""
 
 
 def is_written_by_a_run(name: str) -> bool:
@@ -132,14 +137,14 @@ def check_result_folder(out: Path, new: NewResult) -> None:
     """
     fault = _fault(out, new) if _check_entries(out) else None
     if fault is not None:
-        raise FileExistsError(refusal(out, fault))
+        raise refusal(out, fault)
 
 
-def refusal(out: Path, holds: str) -> str:
-    """Return the message that a folder is not replaced, because of what it holds."""
-    return (
-        f"{out} has {holds}: nothing was run; name another folder, or remove this one first: "
-        f"`rm -r {shlex.quote(str(out))}`"
+def refusal(out: Path, holds: str) -> FolderInUseError:
+    """Return the error that a folder is not replaced, because of what it holds."""
+    return FolderInUseError(
+        f"{out} has {holds}: nothing was run",
+        next_step=f"name another folder, or remove this one first: `rm -r {shlex.quote(str(out))}`",
     )
 
 
@@ -200,8 +205,8 @@ def _locked(folder: Path) -> Iterator[None]:
         except (BlockingIOError, FileNotFoundError):
             is_locked = False
         if not is_locked:
-            raise FileExistsError(
-                f"another command writes a result to {folder}; wait for its end, or name another folder"
+            raise FolderInUseError(
+                f"another command writes a result to {folder}", next_step="wait for its end, or name another folder"
             )
         yield
     finally:
@@ -242,15 +247,19 @@ def _check_entries(folder: Path) -> bool:
     if not folder.exists():
         return False
     if not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file; select a folder for the result")
+        raise FolderInUseError(f"{folder} is a file", next_step="select a folder for the result")
     names = [entry.name for entry in folder.iterdir() if entry.name != _NEW]
     if (folder / "sweep.json").is_file():
-        raise FileExistsError(f"{folder} is the folder of a sweep; name a new or an empty folder")
+        raise FolderInUseError(f"{folder} is the folder of a sweep", next_step="name a new or an empty folder")
     if names and not is_result(folder):
-        raise FileExistsError(f"{folder} is not empty and holds no airpath result; name a new or an empty folder")
+        raise FolderInUseError(
+            f"{folder} is not empty and holds no airpath result", next_step="name a new or an empty folder"
+        )
     foreign = sorted(name for name in names if not is_written_by_a_run(name))
     if foreign:
-        raise FileExistsError(f"{folder} holds '{foreign[0]}', which no run wrote; move it away or name another folder")
+        raise FolderInUseError(
+            f"{folder} holds '{foreign[0]}', which no run wrote", next_step="move it away or name another folder"
+        )
     return bool(names)
 
 

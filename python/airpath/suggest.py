@@ -15,10 +15,16 @@ def most_similar(word: str, choices: Iterable[str], cutoff: float = _CUTOFF) -> 
     return next((each for each in matches if _letters(each).startswith(start)), matches[0] if matches else None)
 
 
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return `; did you mean '…'?` with the most similar choice, or an empty text."""
+def suggestion(word: str, choices: Iterable[str]) -> str | None:
+    """Return `did you mean '…'?` with the most similar choice."""
     match = most_similar(word, choices)
-    return f"; did you mean '{match}'?" if match else ""
+    return f"did you mean '{match}'?" if match else None
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Return the suggestion after a semicolon, or an empty text."""
+    text = suggestion(word, choices)
+    return f"; {text}" if text else ""
 
 
 def _letters(word: str) -> str:

@@ -9,14 +9,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from airpath.suggest import did_you_mean
+from airpath.next_step import WithNextStep
+from airpath.suggest import suggestion
 from airpath.toml_lines import KeyPath, lines_of
 
 _SIMILAR = 0.7
 """Least similarity of a key that may be meant by a missing one (`difflib`)."""
 
 
-class TableError(Exception):
+class TableError(WithNextStep):
     """A TOML file is invalid. The message has file, line, key and fault."""
 
 
@@ -63,24 +64,25 @@ class Table:
             text = path.read_text(encoding="utf-8")
             return cls(tomllib.loads(text), str(path), lines=lines_of(text), error=error)
         except OSError as fault:
-            raise error(f"{path}: {fault.strerror}; check the path") from fault
+            raise error(f"{path}: {fault.strerror}", next_step="check the path") from fault
         except UnicodeDecodeError as fault:
-            raise error(f"{path}: not UTF-8 text; save the file as UTF-8, or check its name") from fault
+            raise error(f"{path}: not UTF-8 text", next_step="save the file as UTF-8, or check its name") from fault
         except tomllib.TOMLDecodeError as fault:
             raise error(f"{path}: {fault}") from fault
 
-    def error(self, message: str, key: str | None = None) -> TableError:
+    def error(self, message: str, key: str | None = None, *, next_step: str | None = None) -> TableError:
         """Return an error with file, line and table, at one of its keys or at itself."""
         path = self.path if key is None else (*self.path, key)
         line = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
         place = self.file if line is None else f"{self.file}:{line}"
         label = self.label or ".".join(map(str, self.path))
-        return self.error_class(f"{place}: {label}: {message}" if label else f"{place}: {message}")
+        where = f"{place}: {label}" if label else place
+        return self.error_class(f"{where}: {message}", next_step=next_step)
 
-    def _misspelt(self, key: str) -> str:
-        """Return a hint if a key of the table is almost this one."""
+    def _misspelt(self, key: str) -> str | None:
+        """Return the next step if a key of the table is almost this one."""
         near = get_close_matches(key, list(self.data), n=1, cutoff=_SIMILAR)
-        return f"; there is '{near[0]}'" if near else ""
+        return f"there is '{near[0]}'" if near else None
 
     def take(self, key: str, kind: Any, *default: Any) -> Any:
         """Remove a key and return its value; without a default the key is mandatory.
@@ -92,7 +94,7 @@ class Table:
         if key not in self.data:
             if default:
                 return default[0]
-            raise self.error(f"the key '{key}' is missing{self._misspelt(key)}")
+            raise self.error(f"the key '{key}' is missing", next_step=self._misspelt(key))
         value = self.data.pop(key)
         # TOML's booleans are no numbers.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool and kind is not object):
@@ -132,7 +134,7 @@ class Table:
             TableError: It is missing.
         """
         if not isinstance(self.data.get(key), dict):
-            raise self.error(f"there is no '{key}'{did_you_mean(key, self.data)}")
+            raise self.error(f"there is no '{key}'", next_step=suggestion(key, self.data))
         return self.child(self.data[key], key)
 
     def finish(self) -> None:
@@ -142,7 +144,7 @@ class Table:
             TableError: A key is unknown.
         """
         for key in self.data:
-            raise self.error(f"unknown key '{key}'{did_you_mean(key, self.known)}", key)
+            raise self.error(f"unknown key '{key}'", key, next_step=suggestion(key, self.known))
 
     def child(self, data: Mapping[str, Any], *step: str | int) -> "Table":
         """Return a table in this one, at these keys."""

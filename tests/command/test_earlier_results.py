@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 import airpath
-from airpath.result_folder import NewResult, new_result, written_to
+from airpath.cli.messages import problem_of
+from airpath.result_folder import NewResult, new_result, refusal, written_to
 from airpath.run import execute
 from support import Command, plain_environment
 from support.link import LinkCommand, python
@@ -73,6 +74,30 @@ def test_a_run_has_flows_and_a_replay_has_none(airpath_command: Command, scenari
     assert airpath_command("replay", "early", "--out", "replayed").code == 0
     assert airpath.load(airpath_command.folder / "replayed").flows.is_empty()
     refused(airpath_command, "run late.toml --out replayed", "has a result of `airpath replay`")
+
+
+def test_texts_of_the_user_are_not_split(airpath_command: Command, tmp_path: Path) -> None:
+    """A next step begins where the message ends, not at the first semicolon of a name."""
+    odd = tmp_path / "a; b"
+    odd.mkdir()
+    (odd / "own; file").touch()
+    for line, message, next_step in (
+        ("run lte --out {}", "{} is not empty and holds no airpath result", "name a new or an empty folder"),
+        ("report {}", "{}: no result, as it has no summary.json", "name a folder that `airpath run --out` wrote"),
+        ("compare {0} {0}", "{}: holds no result", "name a folder that `airpath run --out` wrote"),
+        ("sweep {} --out rows", "{} is a folder without a sweep", "name the file of the plan, or"),
+        ("plot {} --what queue -o 'x; y'", "{}: no result", "name a folder"),
+    ):
+        done = airpath_command(*shlex.split(line.format(shlex.quote(str(odd)))))
+        first, second = done.err.splitlines()[:2]
+        assert first.startswith(f"error: {message.format(odd)}")
+        assert second.startswith(f"  next: {next_step}")
+    command = ["sh", "-c", "sleep 1; echo a; echo b"]
+    error = refusal(odd, f"the result of another command (`{shlex.join(command)}`)")
+    problem = problem_of(error)
+    assert problem.message.endswith("echo a; echo b'`): nothing was run")
+    assert problem.next_step == f"name another folder, or remove this one first: `rm -r {shlex.quote(str(odd))}`"
+    assert str(error) == f"{problem.message}; {problem.next_step}"
 
 
 def test_folders_that_are_no_result_are_refused(airpath_command: Command, folder: Path) -> None:

@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 import airpath
 from airpath import report, theme
 from airpath.plot.selection import drawn
-from airpath.quantities import rate, relative_change, seconds
+from airpath.quantities import number_of, rate, relative_change, seconds
 from airpath.report import metrics
 from airpath.report.commands import commands, not_again
 from airpath.report.page import library, move_library
@@ -104,7 +104,7 @@ def test_the_tiles_hold_the_figures_of_the_frames(one: Page, results: list[airpa
         f"{pdus[1] / pdus[0] * 100:.3g} %",
     ]
     assert f"95 % within {seconds(trips.quantile(0.95, 'linear') or 0)}" in one.words
-    assert f"{flow['retransmitted_packets']:,} segments retransmitted" in one.words
+    assert f"{number_of(flow['retransmitted_packets'], 'segment')} retransmitted" in one.words
     assert f"{flow['delivered_bytes'] / 1e3:.0f} kB in {seconds(flow['duration_s'])}" in one.words
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, note, writing
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, note, problem_of, writing
 
 
 def compare(
@@ -123,5 +123,4 @@ def _explained_here() -> Iterator[None]:
     try:
         yield
     except (IncomparableError, RuleError, SweepFolderError) as error:
-        message, _, next_step = str(error).partition("; ")
-        raise Problem(message, next_step=next_step or None) from None
+        raise problem_of(error) from None

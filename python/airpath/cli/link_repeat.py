@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, cleanly_ended, explained, note, write_message
+from airpath.cli.messages import ExitCode, cleanly_ended, explained, note, problem_of, write_message
 from airpath.cli.options import is_given
 from airpath.quantities import seconds
 from airpath.statistics import mean_interval
@@ -122,8 +122,7 @@ def _check_earlier(out: Path | None, repeat: int, first: "NewResult") -> bool:
     elif max(numbers, default=0) >= repeat:
         fault = f"{len(numbers)} repetitions, and this run has {repeat}"
     if fault is not None:
-        message, _, next_step = refusal(out, fault).partition("; ")
-        raise Problem(message, next_step=next_step)
+        raise problem_of(refusal(out, fault))
     if not is_result(out):
         return False
     with explained():

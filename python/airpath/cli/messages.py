@@ -110,6 +110,17 @@ def help_without_command(context: typer.Context) -> None:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
+def problem_of(error: Exception, exit_code: int = ExitCode.BAD_INPUT) -> Problem:
+    """Return an error as a problem, with its next step."""
+    from airpath.next_step import WithNextStep
+
+    if isinstance(error, WithNextStep):
+        return Problem(error.message, next_step=error.next_step, exit_code=exit_code)
+    # Errors of the native module have both in one text.
+    message, _, next_step = str(error).partition("; ")
+    return Problem(message, next_step=next_step or None, exit_code=exit_code)
+
+
 @contextmanager
 def explained(overrides: Collection[str] = ()) -> Iterator[None]:
     """Convert exceptions about bad input or an unwritable result to a `Problem`.
@@ -128,6 +139,7 @@ def explained(overrides: Collection[str] = ()) -> Iterator[None]:
     )
     from airpath.extras import ExtraMissingError
     from airpath.files import NotTextError
+    from airpath.result_folder import FolderInUseError
 
     try:
         yield
@@ -136,20 +148,16 @@ def explained(overrides: Collection[str] = ()) -> Iterator[None]:
     except LinkError as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
     except MeasureError as error:
-        message, _, next_step = str(error).partition("; ")
-        if "://" in message:
-            next_step = "give the host alone, without `http://` and a path"
-        raise Problem(message, next_step=next_step or None, exit_code=ExitCode.FAILED) from None
-    except (ExtraMissingError, NotTextError, TraceError, UnreadableResultError) as error:
-        message, _, next_step = str(error).partition("; ")
-        raise Problem(message, next_step=next_step or None) from None
+        problem = problem_of(error, ExitCode.FAILED)
+        if "://" in problem.message:
+            problem.next_step = "give the host alone, without `http://` and a path"
+        raise problem from None
+    except (ExtraMissingError, FolderInUseError, NotTextError, TraceError, UnreadableResultError) as error:
+        raise problem_of(error) from None
     except NotLoggedError as error:
         raise Problem(str(error.args[0]), next_step="run it again without --no-log") from None
     except ResultError as error:
         raise Problem(str(error), exit_code=ExitCode.NOT_WRITTEN) from None
-    except FileExistsError as error:
-        message, _, next_step = str(error).partition("; ")
-        raise Problem(message, next_step=next_step or None) from None
     except BrokenPipeError:
         # The reader of standard output closed the pipe.
         raise

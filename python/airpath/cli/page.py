@@ -18,6 +18,7 @@ from airpath.cli.messages import (
     explained,
     help_without_command,
     note,
+    problem_of,
     replacing_result,
     writing,
 )
@@ -314,8 +315,7 @@ def load_page(
                 dns=dns,
             )
         except LoadError as error:
-            message, _, next_step = str(error).partition("; ")
-            raise Problem(message, next_step=next_step or None, exit_code=ExitCode.FAILED) from None
+            raise problem_of(error, ExitCode.FAILED) from None
         except subprocess.CalledProcessError as error:
             log = (error.stderr or b"").decode(errors="replace").strip()
             raise Problem(f"the link failed: {log.removeprefix('error: ')}", exit_code=ExitCode.FAILED) from None
@@ -373,8 +373,5 @@ def _browser_problems() -> Iterator[None]:
 
     try:
         yield
-    except (BrowserError, PageProblemError) as error:
-        message, _, next_step = str(error).partition("; ")
-        raise Problem(message, next_step=next_step or None) from None
-    except UsageError as error:
-        raise Problem(str(error), next_step=error.next_step) from None
+    except (BrowserError, PageProblemError, UsageError) as error:
+        raise problem_of(error) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from airpath.cli.label_option import Labels, check_labels, labelled
-from airpath.cli.messages import Problem, check_outputs, explained, writing
+from airpath.cli.messages import Problem, check_outputs, explained, problem_of, writing
 from airpath.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ def plot(
         except figures.NothingToDrawError as error:
             raise Problem(f"nothing to draw: {error}") from None
         except ImageError as error:
-            message, _, next_step = str(error).partition("; ")
-            raise Problem(message, next_step=next_step or None) from None
+            raise problem_of(error) from None
     caption = figures.caption_of(drawn)
     for line in (caption.title, caption.read, *caption.notes):
         typer.echo(line, err=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from airpath.cli.messages import ExitCode, Problem
+from airpath.cli.messages import ExitCode, Problem, problem_of
 
 
 @contextmanager
@@ -24,8 +24,7 @@ def explained_tasks(out: Path | None) -> Iterator[None]:
     try:
         yield
     except (ClusterError, ExtraMissingError, PlanError, SweepFolderError) as error:
-        message, _, next_step = str(error).partition("; ")
-        raise Problem(message, next_step=next_step or None) from None
+        raise problem_of(error) from None
     except ExecutorLostError as error:
         raise Problem(f"{error}{kept}", next_step=continues, exit_code=ExitCode.FAILED) from None
     except OSError as error:

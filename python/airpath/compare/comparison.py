@@ -14,7 +14,7 @@ from airpath.compare.samples import Group, IncomparableError, Samples, load_samp
 from airpath.compare.statistics import Pair
 from airpath.flow_groups import known_names, names_group
 from airpath.quantities import number_of
-from airpath.suggest import did_you_mean
+from airpath.suggest import suggestion
 from airpath.tables import FIGURES
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class Comparison:
         for new in others:
             if not set(base.values) & set(new.values):
                 raise IncomparableError(
-                    f"{base.name} and {new.name} have no flow in common; the first has {_few(base.values)}, the other "
-                    f"{_few(new.values)}"
+                    f"{base.name} and {new.name} have no flow in common",
+                    next_step=f"the first has {_few(base.values)}, the other {_few(new.values)}",
                 )
 
     def __repr__(self) -> str:
@@ -193,7 +193,7 @@ class Comparison:
                 if self.base.get(group, rule.figure) and new.of(group)
             ]
             if not found:
-                raise IncomparableError(self._without(rule))
+                raise self._without(rule)
             applied += found
         tested = [statistics.permutation_p(pair, rule.statistic, tests=len(applied)) for rule, _, _, pair in applied]
         corrected = statistics.holm(tested)
@@ -249,18 +249,19 @@ class Comparison:
             return [rule.group]
         return [group for group in self.base.values if rule.group is None or names_group(rule.group, group)]
 
-    def _without(self, rule: Rule) -> str:
-        """Return why a rule applies to no flow."""
+    def _without(self, rule: Rule) -> IncomparableError:
+        """Return the error of a rule that applies to no flow, with the reason."""
         figures = dict.fromkeys(figure for found in self.base.values.values() for figure in found)
         if rule.figure not in figures:
             # A figure of other flows is no misspelt one.
-            near = "" if rule.figure in FIGURES else did_you_mean(rule.figure, figures)
-            hint = near or f"; there are {', '.join(figures)}"
-            return f"rule '{rule.text}': {self.base.name} has no figure '{rule.figure}'{hint}"
+            near = None if rule.figure in FIGURES else suggestion(rule.figure, figures)
+            message = f"rule '{rule.text}': {self.base.name} has no figure '{rule.figure}'"
+            return IncomparableError(message, next_step=near or f"there are {', '.join(figures)}")
         if rule.group is not None and not self._groups_of(rule):
-            hint = did_you_mean(rule.group, known_names(self.base.values)) or f"; there are {_few(self.base.values)}"
-            return f"rule '{rule.text}': {self.base.name} has no flow '{rule.group}'{hint}"
-        return f"rule '{rule.text}': no flow has {rule.figure} on both sides"
+            near = suggestion(rule.group, known_names(self.base.values))
+            message = f"rule '{rule.text}': {self.base.name} has no flow '{rule.group}'"
+            return IncomparableError(message, next_step=near or f"there are {_few(self.base.values)}")
+        return IncomparableError(f"rule '{rule.text}': no flow has {rule.figure} on both sides")
 
     def _pair(self, new: Samples, group: Group, figure: str) -> Pair:
         paired = self.base.seed is not None and self.base.seed == new.seed
@@ -304,7 +305,7 @@ def compare(
     """
     extras.require("compare", "scipy")
     if not new:
-        raise IncomparableError(f"{base} is the only result; give another one to compare with it")
+        raise IncomparableError(f"{base} is the only result", next_step="give another one to compare with it")
     rules = [parse_rule(each) if isinstance(each, str) else each for each in fail_if]
     named = [rule.group for rule in rules if rule.group is not None]
     samples = [load_samples(each, flows, named) for each in (base, *new)]
@@ -312,8 +313,9 @@ def compare(
     for figure in figures or ():
         if all(row.figure != figure for row in comparison.rows):
             known = sorted({each for values in comparison.base.values.values() for each in values})
-            hint = did_you_mean(figure, known) or ";"
-            raise IncomparableError(f"no flow has {figure} on both sides{hint} {base} has {', '.join(known)}")
+            near = suggestion(figure, known)
+            next_step = f"{f'{near} ' if near else ''}{base} has {', '.join(known)}"
+            raise IncomparableError(f"no flow has {figure} on both sides", next_step=next_step)
     return comparison
 
 

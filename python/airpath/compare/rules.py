@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airpath.compare.statistics import STATISTICS
-from airpath.suggest import did_you_mean
+from airpath.suggest import suggestion
 from airpath.tables import FIGURES, MAIN_PAGE_FIGURES, SUMMARY_TABLES
 from airpath.toml_table import Table, TableError
 
@@ -55,13 +55,13 @@ def parse_rule(text: str) -> Rule:
     """
     match = _RULE.fullmatch(text.strip())
     if match is None:
-        raise RuleError(_fault(text))
+        raise _fault(text)
     figure, statistic = match["figure"], match["statistic"] or "mean"
     # Other results have other figures; the comparison reports those that the base does not have.
-    if figure not in _FIGURES and (hint := did_you_mean(figure, _FIGURES)):
-        raise RuleError(f"'{text}': no figure '{figure}'{hint}")
+    if figure not in _FIGURES and (near := suggestion(figure, _FIGURES)):
+        raise RuleError(f"'{text}': no figure '{figure}'", next_step=near)
     if statistic not in STATISTICS:
-        raise RuleError(f"'{text}': no statistic '{statistic}'; there are {', '.join(STATISTICS)}")
+        raise RuleError(f"'{text}': no statistic '{statistic}'", next_step=f"there are {', '.join(STATISTICS)}")
     limit = float(match["limit"]) / (100 if match["percent"] else 1)
     return Rule(text.strip(), figure, statistic, match["sign"] == ">", limit, bool(match["percent"]), match["group"])
 
@@ -78,11 +78,11 @@ _USUAL = ("duration_s", "throughput_bps", "delay_p95_s", "retransmitted_packets"
 """Figures that a message names."""
 
 
-def _fault(text: str) -> str:
-    """Return the message about a text that is no rule: where the first fault is, and an example."""
+def _fault(text: str) -> RuleError:
+    """Return the error of a text that is no rule: where the first fault is, and an example."""
     group = _GROUP.match(text)
     position = group.end() if group else 0
-    hint = f"; figures are {', '.join(each for each in _USUAL if each in _FIGURES)}"
+    hint = f"figures are {', '.join(each for each in _USUAL if each in _FIGURES)}"
     expected = ""
     for pattern, expected in _PARTS:  # noqa: B007 - the last one is where the text stops to be a rule
         match = pattern.match(text, position)
@@ -91,12 +91,13 @@ def _fault(text: str) -> str:
         position = match.end()
         name = match.groupdict().get("figure")
         if name is not None:
-            hint = "" if name in _FIGURES else did_you_mean(name, _FIGURES) or hint
+            hint = "" if name in _FIGURES else suggestion(name, _FIGURES) or hint
     rest = text[position:].strip()
     place = f"at character {position + 1}, '{rest}'" if rest else "at its end"
     example = "write it as in 'duration_s p95 > 5 %' or 'download: duration_s > 8'"
-    statistics = f"; the statistics are {', '.join(STATISTICS)}" if "`>`" in expected else ""
-    return f"'{text}' is no rule: {expected} is expected {place}{hint}; {example}{statistics}"
+    statistics = f"the statistics are {', '.join(STATISTICS)}" if "`>`" in expected else ""
+    next_step = "; ".join(part for part in (hint, example, statistics) if part)
+    return RuleError(f"'{text}' is no rule: {expected} is expected {place}", next_step=next_step)
 
 
 def read_rules(path: str | Path) -> list[Rule]:
@@ -108,13 +109,13 @@ def read_rules(path: str | Path) -> list[Rule]:
     table = Table.read(Path(path), error=RuleError)
     version = table.take("format", int)
     if version != FORMAT:
-        raise table.error(f"format is {version}; this version reads {FORMAT}", "format")
+        raise table.error(f"format is {version}", "format", next_step=f"this version reads {FORMAT}")
     texts: Sequence[object] = table.take("fail-if", list)
     table.finish()
     rules = []
     for text in texts:
         if not isinstance(text, str):
-            raise table.error(f"{text!r} is no rule; write texts such as 'duration_s p95 > 5 %'", "fail-if")
+            raise table.error(f"{text!r} is no rule", "fail-if", next_step="write texts such as 'duration_s p95 > 5 %'")
         try:
             rules.append(parse_rule(text))
         except RuleError as error:

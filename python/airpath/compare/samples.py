@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.flow_groups import group_names, known_names, names_group
+from airpath.next_step import WithNextStep
 from airpath.result import Result, UnreadableResultError, is_result
 from airpath.statistics import repetition_means
-from airpath.suggest import did_you_mean
+from airpath.suggest import suggestion
 from airpath.sweep.work import KEYS, figures_of
 from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES
 
@@ -27,7 +28,7 @@ _NOT_FIGURES = (*KEYS, "run")
 """Numeric columns that are no figures."""
 
 
-class IncomparableError(Exception):
+class IncomparableError(WithNextStep):
     """Results cannot be compared. The message has the reason and the next step."""
 
 
@@ -82,7 +83,9 @@ def load_samples(path: str | Path, flows: Sequence[str | int] | None = None, nam
     if path.is_file():
         return _of_capture(path, choice.flows)
     if not path.is_dir():
-        raise IncomparableError(f"{path}: no such result; name a result folder, the folder of a sweep, or a capture")
+        raise IncomparableError(
+            f"{path}: no such result", next_step="name a result folder, the folder of a sweep, or a capture"
+        )
     if (path / "sweep.json").is_file():
         return _of_sweep(path, choice)
     if is_result(path):
@@ -91,7 +94,7 @@ def load_samples(path: str | Path, flows: Sequence[str | int] | None = None, nam
         return _of_results(path, folders, choice)
     captures = sorted(each for each in path.iterdir() if each.suffixes[:1] and each.suffixes[0] in _CAPTURES)
     if not captures:
-        raise IncomparableError(f"{path}: holds no result; name a folder that `airpath run --out` wrote")
+        raise IncomparableError(f"{path}: holds no result", next_step="name a folder that `airpath run --out` wrote")
     return _of_captures(path, captures, choice.flows)
 
 
@@ -186,8 +189,8 @@ def _selected(result: str, rows: "pl.DataFrame", word: str) -> "tuple[pl.DataFra
     number = int(word) if word.isdecimal() else -1
     found = rows.filter((pl.col("_own") == word) | (pl.col("mobile") == word) | (pl.col("flow") == number))
     if not found.height:
-        hint = did_you_mean(word, known_names(groups))
-        raise IncomparableError(f"{result} has no flow '{word}'" + (hint or f"; there is {', '.join(groups[:5])}"))
+        next_step = suggestion(word, known_names(groups)) or f"there is {', '.join(groups[:5])}"
+        raise IncomparableError(f"{result} has no flow '{word}'", next_step=next_step)
     return found, "_own"
 
 
@@ -209,9 +212,9 @@ def _views(path: Path) -> "pl.DataFrame":
     try:
         views = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UnreadableResultError(f"{path}: damaged: {error}; load the page again") from None
+        raise UnreadableResultError(f"{path}: damaged: {error}", next_step="load the page again") from None
     if not isinstance(views, list) or not views or not all(map(_is_view, views)):
-        raise UnreadableResultError(f"{path}: damaged: it is no list of views; load the page again")
+        raise UnreadableResultError(f"{path}: damaged: it is no list of views", next_step="load the page again")
     flat = [{key: value for key, value in view.items() if not isinstance(value, list | dict)} for view in views]
     return pl.DataFrame(flat, infer_schema_length=None).with_columns(repetition=pl.col("run"))
 
@@ -237,7 +240,7 @@ def _of_sweep(path: Path, choice: _Choice) -> Samples:
     samples = Samples(str(path), seed=seed, main=main, incomplete=incomplete)
     tables = result.work.tables()
     if choice.flows is not None and "flows" not in tables:
-        raise IncomparableError(f"{path} has no flows to select, but {', '.join(tables)}; leave out --flow")
+        raise IncomparableError(f"{path} has no flows to select, but {', '.join(tables)}", next_step="leave out --flow")
     scenario = tomllib.loads(result.plan["scenario"]) | result.plan["set"]
     chosen = None
     for table, columns in tables.items():

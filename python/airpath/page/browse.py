@@ -55,8 +55,8 @@ def main() -> int:
                     draft.write_text(json.dumps(views), encoding="utf-8")
                     draft.rename(arguments.folder / "views.json")
     except BrowserError as error:
-        reason = f"run {len(views) // plan['views'] + 1}: {error}"
-        (arguments.folder / "error").write_text(reason, encoding="utf-8")
+        reason = {"message": f"run {len(views) // plan['views'] + 1}: {error.message}", "next_step": error.next_step}
+        (arguments.folder / "error").write_text(json.dumps(reason), encoding="utf-8")
         return 1
     return 0
 

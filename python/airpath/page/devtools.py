@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from airpath.files import temporary_folder
+from airpath.next_step import WithNextStep
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _OPTIONS = (
@@ -41,7 +42,7 @@ _LONGEST_SOCKET = 107
 """Bytes of a socket's path (unix(7), `sun_path`)."""
 
 
-class BrowserError(Exception):
+class BrowserError(WithNextStep):
     """The browser is missing, or ended, or does not answer."""
 
 
@@ -54,7 +55,9 @@ def executable() -> str:
     for name in _NAMES:
         if path := shutil.which(name):
             return path
-    raise BrowserError(f"no Chromium: none of {', '.join(_NAMES)} is in PATH; install Debian's package `chromium`")
+    raise BrowserError(
+        f"no Chromium: none of {', '.join(_NAMES)} is in PATH", next_step="install Debian's package `chromium`"
+    )
 
 
 class Chromium:
@@ -177,7 +180,7 @@ class Chromium:
 
     def _ended(self) -> BrowserError:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        hint = ""
+        next_step = None
         if len(os.fsencode(self._log.parent)) + _SOCKET_LENGTH > _LONGEST_SOCKET:
-            hint = "; its temporary folder has a long path: set TMPDIR to a shorter one, as /tmp"
-        return BrowserError(f"the browser ended early{f': {lines[-1]}' if lines else ''}{hint}")
+            next_step = "its temporary folder has a long path: set TMPDIR to a shorter one, as /tmp"
+        return BrowserError(f"the browser ended early{f': {lines[-1]}' if lines else ''}", next_step=next_step)

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import SplitResult
 
 from airpath.files import replacing
+from airpath.next_step import WithNextStep
 
 STYLE_TYPES = ("text/css",)
 SCRIPT_TYPES = ("javascript", "ecmascript")
@@ -23,7 +24,7 @@ MEDIA_TYPES = {
 """The media types of contents that airpath makes, by the types of page files."""
 
 
-class PageProblemError(Exception):
+class PageProblemError(WithNextStep):
     """A page cannot be made of a file or folder: the text has the reason and the next step."""
 
 

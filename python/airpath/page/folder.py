@@ -20,7 +20,7 @@ def from_folder(folder: Path, document: str = "index.html") -> PageFile:
         OSError: A file cannot be read.
     """
     if not (folder / document).is_file():
-        raise PageProblemError(f"{folder / document}: there is no such file; name the document of the page")
+        raise PageProblemError(f"{folder / document}: there is no such file", next_step="name the document of the page")
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     page = PageFile(
         folder.name, document, f"folder {folder.name}; compressed sizes are those of gzip at its default level"

@@ -31,11 +31,13 @@ def from_har(path: Path, page: str | None = None) -> PageFile:
     reader, log, entries = _open(path)
     pages = [reader.get(each, "id", str, f"log.pages.{at}") for at, each in enumerate(_objects(log.get("pages")))]
     if page is not None and page not in pages:
-        raise PageProblemError(f"{path}: log.pages: there is no page `{page}`; known are {', '.join(pages) or 'none'}")
+        raise PageProblemError(
+            f"{path}: log.pages: there is no page `{page}`", next_step=f"known are {', '.join(pages) or 'none'}"
+        )
     exchanges = [each for at, entry in enumerate(entries) if (each := reader.exchange(entry, at)) is not None]
     if not exchanges:
         raise PageProblemError(
-            f"{path}: log.entries: no HTTP response with a status of 200 to 399; load the page again"
+            f"{path}: log.entries: no HTTP response with a status of 200 to 399", next_step="load the page again"
         )
     kept = exchanges
     # An application that does not group by pages leaves out `pageref` of its entries.
@@ -43,14 +45,17 @@ def from_har(path: Path, page: str | None = None) -> PageFile:
         chosen = page or pages[0]
         kept = [each for each in exchanges if each.page == chosen]
     elif page is not None and len(pages) > 1:
-        raise PageProblemError(f"{path}: log.entries: no `pageref` names a page; leave out --page to import them all")
+        raise PageProblemError(
+            f"{path}: log.entries: no `pageref` names a page", next_step="leave out --page to import them all"
+        )
     if not kept:
         others = (
             ", ".join(sorted({each.page for each in exchanges if each.page is not None and each.page in pages}))
             or "none"
         )
         raise PageProblemError(
-            f"{path}: log.entries: no HTTP response of page `{page or pages[0]}`; pages with responses: {others}"
+            f"{path}: log.entries: no HTTP response of page `{page or pages[0]}`",
+            next_step=f"pages with responses: {others}",
         )
     kept.sort(key=lambda each: each.start)
     return _page(path, kept)
@@ -86,10 +91,10 @@ def _open(path: Path) -> "tuple[_Reader, dict[str, Any], list[dict[str, Any]]]":
         document = json.loads(path.read_bytes())
     except json.JSONDecodeError as error:
         raise PageProblemError(
-            f"{path}:{error.lineno}: this is not JSON: {error.msg.lower()}; save the HAR file again"
+            f"{path}:{error.lineno}: this is not JSON: {error.msg.lower()}", next_step="save the HAR file again"
         ) from None
     except (UnicodeDecodeError, RecursionError):
-        raise PageProblemError(f"{path}: this is not JSON; save the HAR file again") from None
+        raise PageProblemError(f"{path}: this is not JSON", next_step="save the HAR file again") from None
     reader = _Reader(path)
     log = reader.get(document, "log", dict, "")
     entries = reader.get(log, "entries", list, "log")
@@ -138,11 +143,13 @@ class _Reader:
         """Return the value at a key, which must be of a type."""
         field = f"{at}.{key}" if at else key
         if not isinstance(table, Mapping) or key not in table:
-            raise PageProblemError(f"{self._path}: {field}: it is missing; is this a HAR 1.2 file?")
+            raise PageProblemError(f"{self._path}: {field}: it is missing", next_step="is this a HAR 1.2 file?")
         value = table[key]
         kinds = (int, float) if kind is float else kind
         if not isinstance(value, kinds) or (kind is float and (isinstance(value, bool) or not math.isfinite(value))):
-            raise PageProblemError(f"{self._path}: {field}: it is no {_WORDS[kind]}; is this a HAR 1.2 file?")
+            raise PageProblemError(
+                f"{self._path}: {field}: it is no {_WORDS[kind]}", next_step="is this a HAR 1.2 file?"
+            )
         return value
 
     def exchange(self, entry: Any, number: int) -> _Exchange | None:
@@ -172,7 +179,9 @@ class _Reader:
         exchange.type = type_of(str(content.get("mimeType") or ""))
         exchange.size = max(0, int(self.get(content, "size", float, f"{at}.response.content")))
         if exchange.size > _MOST_BYTES:
-            raise PageProblemError(f"{self._path}: {at}.response.content.size: it is above 1 GiB; correct it")
+            raise PageProblemError(
+                f"{self._path}: {at}.response.content.size: it is above 1 GiB", next_step="correct it"
+            )
         sent = int(self.get(response, "bodySize", float, f"{at}.response"))
         if sent <= 0 and "_transferSize" in response:
             # Chromium writes the size of the body with the head only.
@@ -187,7 +196,9 @@ class _Reader:
         before = sum(max(0.0, self.get(timings, name, float, f"{at}.timings")) for name in given)
         exchange.wait = max(0.0, float(self.get(timings, "wait", float, f"{at}.timings")))
         if exchange.wait > _LONGEST:
-            raise PageProblemError(f"{self._path}: {at}.timings.wait: it is above a year; it is in milliseconds")
+            raise PageProblemError(
+                f"{self._path}: {at}.timings.wait: it is above a year", next_step="it is in milliseconds"
+            )
         receive = max(0.0, float(self.get(timings, "receive", float, f"{at}.timings")))
         exchange.start = start
         exchange.first_byte = start + before + exchange.wait

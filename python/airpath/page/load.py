@@ -14,6 +14,7 @@ from typing import Any
 from airpath import extras
 from airpath.files import temporary_folder
 from airpath.link import Linked, link, new_link_result, read_link
+from airpath.next_step import WithNextStep
 from airpath.page import authority, files, har_browser, har_log, recording
 from airpath.page.devtools import executable
 from airpath.page.figures import figures
@@ -37,16 +38,15 @@ SERVER = (
 server is still being imported, and waits for it before the first load."""
 
 
-class LoadError(Exception):
+class LoadError(WithNextStep):
     """The page could not be loaded: the text has the message of browser or link."""
 
 
-class UsageError(Exception):
+class UsageError(WithNextStep):
     """Arguments do not fit together; `next_step` has what to change."""
 
     def __init__(self, message: str, next_step: str) -> None:
-        super().__init__(message)
-        self.next_step = next_step
+        super().__init__(message, next_step=next_step)
 
 
 @dataclass(frozen=True)
@@ -209,8 +209,9 @@ def load(
                     shutil.rmtree(written, ignore_errors=True)  # the earlier result stays
         reason = _reason(folder, linked) if linked.returncode else None
     if not views:
-        raise LoadError(reason or "the browser loaded nothing")
-    return Loaded(views, replace(linked, result=Result(written_to(out))), reason, chosen.without)
+        raise reason or LoadError("the browser loaded nothing")
+    text = None if reason is None else str(reason)
+    return Loaded(views, replace(linked, result=Result(written_to(out))), text, chosen.without)
 
 
 def _check_earlier_views(out: Path, chosen: _Target, number: int) -> None:
@@ -233,7 +234,7 @@ def _check_earlier_views(out: Path, chosen: _Target, number: int) -> None:
     elif len(views) > number:
         fault = f"{len(views)} views, and this load has {number}"
     if fault is not None:
-        raise FileExistsError(refusal(out, fault))
+        raise refusal(out, fault)
 
 
 def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -> _Target:
@@ -341,14 +342,15 @@ def _protocol_options(protocol: str, origins: Sequence[Origin]) -> list[str]:
     return options
 
 
-def _reason(folder: Path, linked: Linked) -> str:
+def _reason(folder: Path, linked: Linked) -> LoadError:
     """Return why the browser or the link failed."""
     file = folder / "error"
     if file.is_file():
-        return file.read_text(encoding="utf-8")
+        reason = json.loads(file.read_text(encoding="utf-8"))
+        return LoadError(reason["message"], next_step=reason["next_step"])
     lines = (linked.stderr or b"").decode(errors="replace").strip().splitlines()
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return errors[-1] if errors else "\n".join(lines[-5:]) or "no message"
+    return LoadError(errors[-1] if errors else "\n".join(lines[-5:]) or "no message")
 
 
 def _keep(folder: Path, out: Path, chosen: _Target) -> list[dict[str, Any]]:

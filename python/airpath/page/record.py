@@ -15,6 +15,7 @@ from airpath.page.har import caching, initiator_of
 from airpath.page.origins import origin_of
 from airpath.page.resources import Resource, add_objects
 from airpath.page.view import Tab
+from airpath.result_folder import FolderInUseError
 
 _WRITTEN = {recording.HAR, recording.PAGE, recording.CONTENTS}
 """All that the folder of a recording contains."""
@@ -48,7 +49,7 @@ def record(url: str, out: Path, *, timeout: float = 120) -> Recorded:
     origin_of(url)
     out = out.resolve()
     if out.exists() and (not out.is_dir() or {each.name for each in out.iterdir()} - _WRITTEN):
-        raise FileExistsError(f"{out}: it has other files; name a new folder")
+        raise FolderInUseError(f"{out}: it has other files", next_step="name a new folder")
     out.parent.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + timeout
     with Chromium(["--disable-quic"], until + min(10.0, timeout)) as browser:

@@ -49,7 +49,7 @@ def document_of(file: Path) -> str:
     for url, status, media_type in _described(file):
         if status < 300 and media_type.partition(";")[0].strip().lower() in DOCUMENT_TYPES:
             return url
-    raise PageProblemError(f"{file}: no HTML document; record the page again")
+    raise PageProblemError(f"{file}: no HTML document", next_step="record the page again")
 
 
 def check_document(file: Path, found: Mapping[str, Content]) -> list[str]:
@@ -65,7 +65,8 @@ def check_document(file: Path, found: Mapping[str, Content]) -> list[str]:
     """
     if (document := document_of(file)) not in found:
         raise PageProblemError(
-            f"{file}: the document {document} has no content; save it with contents, or use `airpath page record`"
+            f"{file}: the document {document} has no content",
+            next_step="save it with contents, or use `airpath page record`",
         )
     urls = (url for url, status, _ in _described(file) if 200 <= status <= 599)
     return [url for url in dict.fromkeys(urls) if url.startswith(("http://", "https://")) and url not in found]
@@ -103,7 +104,7 @@ def _of_warc(file: Path, *, compression: bool) -> dict[str, Content]:
         if each.url not in found and 200 <= each.status <= 599:
             found[each.url] = _content(each.headers, each.status, each.body, compression=compression)
     if not found:
-        raise PageProblemError(f"{file}: no HTTP response; write the file again")
+        raise PageProblemError(f"{file}: no HTTP response", next_step="write the file again")
     return found
 
 
@@ -122,8 +123,12 @@ def _of_har(har: Path, *, compression: bool) -> dict[str, Content]:
         fields = [(str(each["name"]).lower(), str(each["value"])) for each in response["headers"]]
         found[url] = _content(fields, int(response["status"]), body, compression=compression)
     if not found:
-        reason = f"{without} responses have no content; save it with contents, or use `airpath page record`"
-        raise PageProblemError(f"{har}: log.entries: {reason}" if without else f"{har}: log.entries: no HTTP response")
+        if not without:
+            raise PageProblemError(f"{har}: log.entries: no HTTP response")
+        raise PageProblemError(
+            f"{har}: log.entries: {without} responses have no content",
+            next_step="save it with contents, or use `airpath page record`",
+        )
     return found
 
 
@@ -134,7 +139,7 @@ def _body(har: Path, response: Mapping[str, Any], number: int) -> bytes | None:
         if not path.resolve().is_relative_to(har.parent.resolve()):
             raise PageProblemError(f"{at}._file: {file}: it is outside of the folder of the recording")
         if not path.is_file():
-            raise PageProblemError(f"{at}._file: {file}: there is no such file; record the page again")
+            raise PageProblemError(f"{at}._file: {file}: there is no such file", next_step="record the page again")
         return path.read_bytes()
     text = content.get("text")
     if isinstance(text, str):
@@ -143,7 +148,7 @@ def _body(har: Path, response: Mapping[str, Any], number: int) -> bytes | None:
         try:
             return base64.b64decode(text, validate=True)
         except binascii.Error as error:
-            raise PageProblemError(f"{at}.text: no base64: {error}; save the HAR file again") from None
+            raise PageProblemError(f"{at}.text: no base64: {error}", next_step="save the HAR file again") from None
     empty = response["status"] in (204, 304) or 300 <= response["status"] < 400 or not content.get("size")
     return b"" if empty else None
 

@@ -153,10 +153,12 @@ class Tab:
             event = self._browser.next_event(quiet or self._until)
             if event is None:
                 if quiet is None and not (loaded and self._may_be_incomplete):
-                    raise BrowserError(f"the page was not loaded in time; {pending} responses were incomplete")
+                    raise BrowserError(
+                        "the page was not loaded in time", next_step=f"{pending} responses were incomplete"
+                    )
                 return [*ended, *requests.values()]
             if event.get("id") == opened and (reason := event.get("result", event).get("errorText")):
-                raise BrowserError(_not_loaded(url, reason))
+                raise _not_loaded(url, reason)
             if event.get("method") == "Page.screencastFrame" and frames is not None:
                 self._note_frame(event, frames)
             elif event.get("method") == "Target.attachedToTarget":
@@ -166,33 +168,40 @@ class Tab:
                 loaded |= _note(event, requests, ended)
 
 
+_CHECK_PROTOCOL = "check that it speaks {scheme} at this port"
 _REASONS = {
-    "net::ERR_CONNECTION_REFUSED": "no server listens at {server}; check that it runs, its port, and that it listens "
-    "at 0.0.0.0 and not at 127.0.0.1 only",
-    "net::ERR_CONNECTION_RESET": "{server} closed the connection; check that it speaks {scheme} at this port",
-    "net::ERR_EMPTY_RESPONSE": "{server} closed the connection without a response; check that it speaks {scheme} at "
-    "this port",
-    "net::ERR_INVALID_HTTP_RESPONSE": "{server} did not answer with HTTP; check the port",
-    "net::ERR_SSL_PROTOCOL_ERROR": "{server} does not speak TLS; check the port, or write http://",
-    "net::ERR_NAME_NOT_RESOLVED": "the name {host} is unknown on the link; check it, and with --serve name `server`, "
-    "or add --host {host}",
-    "net::ERR_ADDRESS_UNREACHABLE": "there is no route to {server}; check the address, and `airpath doctor`",
-    "net::ERR_CONNECTION_TIMED_OUT": "{server} did not answer; check the address, and `airpath doctor`",
-    "net::ERR_CERT_AUTHORITY_INVALID": "the browser does not trust the certificate of {server}; check the certificate",
+    "net::ERR_CONNECTION_REFUSED": (
+        "no server listens at {server}",
+        "check that it runs, its port, and that it listens at 0.0.0.0 and not at 127.0.0.1 only",
+    ),
+    "net::ERR_CONNECTION_RESET": ("{server} closed the connection", _CHECK_PROTOCOL),
+    "net::ERR_EMPTY_RESPONSE": ("{server} closed the connection without a response", _CHECK_PROTOCOL),
+    "net::ERR_INVALID_HTTP_RESPONSE": ("{server} did not answer with HTTP", "check the port"),
+    "net::ERR_SSL_PROTOCOL_ERROR": ("{server} does not speak TLS", "check the port, or write http://"),
+    "net::ERR_NAME_NOT_RESOLVED": (
+        "the name {host} is unknown on the link",
+        "check it, and with --serve name `server`, or add --host {host}",
+    ),
+    "net::ERR_ADDRESS_UNREACHABLE": ("there is no route to {server}", "check the address, and `airpath doctor`"),
+    "net::ERR_CONNECTION_TIMED_OUT": ("{server} did not answer", "check the address, and `airpath doctor`"),
+    "net::ERR_CERT_AUTHORITY_INVALID": (
+        "the browser does not trust the certificate of {server}",
+        "check the certificate",
+    ),
 }
 """What errors of Chromium mean, and what to check."""
 
 
-def _not_loaded(url: str, reason: str) -> str:
-    """Return the message that a document was not loaded, with the browser's name of the error."""
+def _not_loaded(url: str, reason: str) -> BrowserError:
+    """Return the error that a document was not loaded, with the browser's name of the reason."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     known = _REASONS.get(reason)
     if known is None:
-        return f"{url} was not loaded: {reason}"
+        return BrowserError(f"{url} was not loaded: {reason}")
     values = {"server": f"{parts.hostname}:{port}", "host": parts.hostname, "scheme": parts.scheme.upper()}
-    meaning, _, next_step = known.format(**values).partition("; ")
-    return f"{url} was not loaded: {meaning} ({reason}); {next_step}"
+    meaning, next_step = (part.format(**values) for part in known)
+    return BrowserError(f"{url} was not loaded: {meaning} ({reason})", next_step=next_step)
 
 
 def _check_document(url: str, requests: list[dict[str, Any]]) -> None:
@@ -202,7 +211,9 @@ def _check_document(url: str, requests: list[dict[str, Any]]) -> None:
     first = min(requests, key=lambda each: each["start"])
     response = [each["response"] for each in requests if each["id"] == first["id"]][-1]
     if response is not None and response["status"] >= 400:
-        raise BrowserError(f"{url}: the server answered with status {response['status']}; check the path of the URL")
+        raise BrowserError(
+            f"{url}: the server answered with status {response['status']}", next_step="check the path of the URL"
+        )
 
 
 def _note(event: dict[str, Any], requests: dict[str, dict[str, Any]], ended: list[dict[str, Any]]) -> bool:

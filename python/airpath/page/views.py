@@ -40,7 +40,7 @@ def _of_browser(result: Result) -> list[View]:
     except (KeyError, TypeError, ValueError, StopIteration, OSError) as error:
         what = f"{type(error).__name__}: {error}"
         raise UnreadableResultError(
-            f"{views_file}, {har_file.name}: damaged ({what}); load the page again, or remove both files"
+            f"{views_file}, {har_file.name}: damaged ({what})", next_step="load the page again, or remove both files"
         ) from None
 
 

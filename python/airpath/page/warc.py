@@ -61,7 +61,7 @@ def from_warc(path: Path, document: str | None = None) -> PageFile:
     if not chosen:
         known = ", ".join(each.url for each in documents[:5]) or "none"
         wanted = "no HTML response" if document is None else f"no HTML response of {document}"
-        raise PageProblemError(f"{path}: {wanted}; its HTML documents are: {known}")
+        raise PageProblemError(f"{path}: {wanted}", next_step=f"its HTML documents are: {known}")
     page = PageFile(
         path.name.partition(".warc")[0], chosen[0].url, f"WARC file {path.name}; compressed sizes are those of gzip"
     )
@@ -115,9 +115,9 @@ def responses(path: Path, *, only_successful: bool = False) -> list[Response]:
         # The library raises various exceptions for bytes that it does not expect.
         except (*_BROKEN, ArchiveLoadFailed, brotli.error, gzip.BadGzipFile, zlib.error) as error:
             reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
-            raise PageProblemError(f"{path}: {place}{reason[0]}; {_NEXT}") from None
+            raise PageProblemError(f"{path}: {place}{reason[0]}", next_step=_NEXT) from None
     if not number:
-        raise PageProblemError(f"{path}: no record; is this a WARC file?")
+        raise PageProblemError(f"{path}: no record", next_step="is this a WARC file?")
     return found
 
 

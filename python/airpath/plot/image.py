@@ -17,6 +17,7 @@ import plotly.graph_objects as go
 
 from airpath import extras
 from airpath.files import write_bytes
+from airpath.next_step import WithNextStep
 
 FORMATS = (".pdf", ".svg", ".png")
 
@@ -38,7 +39,7 @@ _PAGE_STYLE = "<style>@page { margin: 0 } img { display: block }</style>"
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
-class ImageError(Exception):
+class ImageError(WithNextStep):
     """A figure cannot be written as an image. The message has the reason and the next step."""
 
 
@@ -63,7 +64,7 @@ def write_image(
     """
     if path.suffix.lower() not in FORMATS:
         what = f"the format '{path.suffix}' is not known" if path.suffix else f"'{path.name}' has no format"
-        raise ImageError(f"{what}; name a file that ends in {', '.join(FORMATS)}")
+        raise ImageError(what, next_step=f"name a file that ends in {', '.join(FORMATS)}")
     extras.require("plot", "kaleido")
     drawn = _for_paper(figure, width_mm, height_mm, font_pt)
     write_bytes(path, _rendered(drawn, path.suffix.lower().removeprefix(".")))
@@ -224,7 +225,7 @@ def _rendered(figure: go.Figure, kind: str) -> bytes:
         return drawn.result(timeout=3 * _DRAW_S)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ImageError(f"the browser drew no image: {reason}; images need Chrome or Chromium") from error
+        raise ImageError(f"the browser drew no image: {reason}", next_step="images need Chrome or Chromium") from error
     finally:
         worker.join(timeout=4 * _CLOSE_S)
 

@@ -132,7 +132,7 @@ def _draw(title: str, make: Callable[[], go.Figure], *, time: bool, group: str =
     except plot.NothingToDrawError as error:
         return Missing(title, str(error), fault=False)
     except (PolarsError, UnreadableResultError) as error:
-        first = str(error).splitlines()[0].partition("; ")[0]
+        first = (error.message if isinstance(error, UnreadableResultError) else str(error)).splitlines()[0]
         reason = f"a table of the log is damaged ({first}); run the scenario again"
         return Missing(title, reason, fault=True)
     caption = plot.caption_of(drawn)

@@ -158,7 +158,9 @@ def read_study(folder: Path) -> Study:
     found = table.take("format", int)
     if found != FORMAT:
         raise table.error(
-            f"the format is {found}; this version of airpath reads format {FORMAT} (studies/README.md)", "format"
+            f"the format is {found}",
+            "format",
+            next_step=f"this version of airpath reads format {FORMAT} (studies/README.md)",
         )
     axes = table.table("axis")
     repeat = table.take("repeat", int)
@@ -350,7 +352,7 @@ def _emulation(table: Table, experiments: Sequence[Experiment]) -> Emulation:
                     "experiments",
                 )
     if emulation.repeat < 2:
-        raise table.error(f"'repeat' is {emulation.repeat}; an interval needs at least 2", "repeat")
+        raise table.error(f"'repeat' is {emulation.repeat}", "repeat", next_step="an interval needs at least 2")
     return emulation
 
 

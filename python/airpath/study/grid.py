@@ -28,8 +28,9 @@ def flattened(table: Table, key: str, value: Any, shape: tuple[int, ...]) -> Ite
         yield _published(table, key, value)
     elif not isinstance(value, list) or len(value) != shape[0]:
         raise table.error(
-            f"the published values of '{key}' must be lists nested like the axes; here a list of {shape[0]} values",
+            f"the published values of '{key}' must be lists nested like the axes",
             "published",
+            next_step=f"here a list of {shape[0]} values",
         )
     else:
         for each in value:

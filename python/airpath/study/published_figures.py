@@ -140,7 +140,7 @@ def _check_axes(table: Table, figure: PublishedFigure, experiment: str, axes: Ma
             raise table.error(f"'{experiment}' has no axis '{axis}'{did_you_mean(axis, known)}", key)
     for axis, value in figure.where.items():
         if axis in (METRIC, EXPERIMENT):
-            raise table.error(f"'where' has values of axes; give '{axis}s' in place of '{axis}'", "where")
+            raise table.error("'where' has values of axes", "where", next_step=f"give '{axis}s' in place of '{axis}'")
         if value not in known.get(axis, ()):
             raise table.error(f"'{experiment}' has no '{value}' of the axis '{axis}'", "where")
     # Each place of each series shows one row.

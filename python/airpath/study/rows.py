@@ -26,8 +26,8 @@ def require_two_values(samples: Sequence[float], case: str, metric: str) -> None
     found = len(without_nan(samples))
     if found < 2:
         raise StudyError(
-            f"{case}: only {found} of {len(samples)} repetitions have a value of '{metric}'; an interval needs two: "
-            "raise the number of repetitions with --repeat"
+            f"{case}: only {found} of {len(samples)} repetitions have a value of '{metric}'",
+            next_step="an interval needs two: raise the number of repetitions with --repeat",
         )
 
 

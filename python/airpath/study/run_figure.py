@@ -133,7 +133,7 @@ def read_run_figure(table: Table, cases: Cases) -> RunFigure:
     if len(runs) > 1 and not KINDS[kind].overlays:
         several = ", ".join(name for name, each in KINDS.items() if each.overlays)
         raise table.error(
-            f"a figure of the kind '{kind}' shows one run, not {len(runs)}; {several} show several", "runs"
+            f"a figure of the kind '{kind}' shows one run, not {len(runs)}", "runs", next_step=f"{several} show several"
         )
     if len({run.name for run in runs}) < len(runs):
         raise table.error("several runs need different values of 'name'", "runs")

@@ -158,8 +158,8 @@ def _flows(
     for flow in flows:
         if flow["outcome"] != "finished" and not allow_incomplete:
             raise StudyError(
-                f"{label}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}; "
-                f"give {Path(task.file).name} a longer duration, or set allow_incomplete in study.toml"
+                f"{label}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}",
+                next_step=f"give {Path(task.file).name} a longer duration, or set allow_incomplete in study.toml",
             )
         repetitions[flow["repetition"] - batch.first].append(flow)
     return repetitions

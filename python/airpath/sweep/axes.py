@@ -103,23 +103,27 @@ def _values(table: Table, key: str, values: Sequence[Any]) -> tuple[Value, ...]:
 def _interval(table: Table, path: str) -> Interval:
     bounds = [table.take(name, (int, float, str)) for name in ("from", "to")]
     if "step" in table.data:
-        raise table.error(f"'{path}' has a step; {_number_for(bounds, table.data['step'])}", "step")
+        raise table.error(f"'{path}' has a step", "step", next_step=f"{_number_for(bounds, table.data['step'])}")
     if "steps" in table.data and "number" not in table.data:
-        raise table.error(f"'{path}' has steps; write the number of values, both bounds included: number = 5", "steps")
+        raise table.error(
+            f"'{path}' has steps", "steps", next_step="write the number of values, both bounds included: number = 5"
+        )
     number = table.take("number", int)
     spacing = table.take("spacing", str, "linear")
     table.finish()
     if not 2 <= number <= MOST_CASES:
-        raise table.error(f"'{path}' has number = {number}; write at least two values, at most {MOST_CASES:,}")
+        raise table.error(
+            f"'{path}' has number = {number}", next_step=f"write at least two values, at most {MOST_CASES:,}"
+        )
     if spacing not in _SPACINGS:
-        raise table.error(f"'{path}' has spacing '{spacing}'; there are {' and '.join(_SPACINGS)}")
+        raise table.error(f"'{path}' has spacing '{spacing}'", next_step=f"there are {' and '.join(_SPACINGS)}")
     (low, unit), (high, other) = (_quantity(table, path, bound) for bound in bounds)
     if unit != other:
-        raise table.error(f"'{path}' has bounds in '{unit}' and '{other}'; write both with the same unit")
+        raise table.error(f"'{path}' has bounds in '{unit}' and '{other}'", next_step="write both with the same unit")
     if low >= high:
-        raise table.error(f"'{path}' goes from {bounds[0]} to {bounds[1]}; the first must be smaller")
+        raise table.error(f"'{path}' goes from {bounds[0]} to {bounds[1]}", next_step="the first must be smaller")
     if spacing == "log" and low <= 0:
-        raise table.error(f"'{path}' begins at {bounds[0]}; logarithmic spacing needs a positive bound")
+        raise table.error(f"'{path}' begins at {bounds[0]}", next_step="logarithmic spacing needs a positive bound")
     is_whole = all(isinstance(bound, int) for bound in bounds)
     interval = Interval(low, high, unit, number, spacing == "log", is_whole)
     if len(set(interval.values)) < number:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from airpath import extras
+from airpath.next_step import WithNextStep
 
 _CLUSTERS = {
     "local": ("dask.distributed", "LocalCluster"),
@@ -23,7 +24,7 @@ RECONNECT_SECONDS = 60
 """How long a scheduler that ended may take to return."""
 
 
-class ClusterError(Exception):
+class ClusterError(WithNextStep):
     """A cluster cannot be used. The message has the fault and the next step."""
 
 
@@ -56,7 +57,9 @@ def executor_of(cluster: str | None, workers: int | None = None) -> Iterator[tup
             client = stack.enter_context(Client(address, timeout=RECONNECT_SECONDS))
             nthreads: Any = client.nthreads()
         except (OSError, ValueError) as error:
-            raise ClusterError(f"the Dask cluster {cluster} does not answer: {error}; check its address") from None
+            raise ClusterError(
+                f"the Dask cluster {cluster} does not answer: {error}", next_step="check its address"
+            ) from None
         executor = stack.enter_context(DaskExecutor(client))
         threads = sum(nthreads.values())
         yield executor, workers or max(threads, 1)
@@ -70,16 +73,17 @@ def _started(cluster: str, workers: int | None) -> Any:
     """
     if cluster not in _CLUSTERS:
         raise ClusterError(
-            f"no cluster '{cluster}'; write an address such as tcp://scheduler:8786, or {', '.join(_CLUSTERS)}"
+            f"no cluster '{cluster}'",
+            next_step=f"write an address such as tcp://scheduler:8786, or {', '.join(_CLUSTERS)}",
         )
     if cluster != "local" and workers is None:
-        raise ClusterError(f"{cluster} has no workers at its start; add --workers N, the number to request")
+        raise ClusterError(f"{cluster} has no workers at its start", next_step="add --workers N, the number to request")
     module, name = _CLUSTERS[cluster]
     try:
         made = getattr(import_module(module), name)()
     except ImportError:
         package = module.partition(".")[0].replace("_", "-")
-        raise ClusterError(f"{package} is not installed; `pip install {package}` adds it") from None
+        raise ClusterError(f"{package} is not installed", next_step=f"`pip install {package}` adds it") from None
     except Exception as error:  # each class has its own, as for a setting that is missing
         raise _not_started(cluster, error) from None
     if workers is not None:
@@ -93,5 +97,6 @@ def _started(cluster: str, workers: int | None) -> Any:
 
 def _not_started(cluster: str, error: Exception) -> ClusterError:
     return ClusterError(
-        f"the Dask cluster {cluster} cannot be started: {error or type(error).__name__}; check Dask's configuration"
+        f"the Dask cluster {cluster} cannot be started: {error or type(error).__name__}",
+        next_step="check Dask's configuration",
     )

@@ -107,11 +107,11 @@ def check_flow(plan: Plan, outcome: Outcome) -> None:
 
     import polars as pl
 
-    from airpath.suggest import did_you_mean
+    from airpath.suggest import suggestion
 
     if not isinstance(plan.repeat, Until) or plan.repeat.flow is None or outcome.failures:
         return
     names = pl.read_parquet(io.BytesIO(outcome.tables["flows"]))["name"].unique(maintain_order=True).to_list()
     if plan.repeat.flow not in names:
-        hint = did_you_mean(plan.repeat.flow, names) or f"; there is {', '.join(names[:5])}"
-        raise PlanError(f"repeat: no flow '{plan.repeat.flow}' in {plan.file}{hint}")
+        next_step = suggestion(plan.repeat.flow, names) or f"there is {', '.join(names[:5])}"
+        raise PlanError(f"repeat: no flow '{plan.repeat.flow}' in {plan.file}", next_step=next_step)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.files import write_bytes, write_text
+from airpath.next_step import WithNextStep
 from airpath.result import scan_parquet
 from airpath.sweep.plan import Plan
 from airpath.sweep.task import Outcome
@@ -51,7 +52,7 @@ _PLAN_KEYS: dict[str, type | tuple[type, ...]] = {
 """The keys of `sweep.json` and of its plan, with their types."""
 
 
-class SweepFolderError(Exception):
+class SweepFolderError(WithNextStep):
     """A folder cannot be used for a sweep. The message has the fault and the next step."""
 
 
@@ -70,9 +71,11 @@ class SweepFolder:
             OSError: It cannot be written.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise SweepFolderError(f"{self.path} is a file; name a folder")
+            raise SweepFolderError(f"{self.path} is a file", next_step="name a folder")
         if self.path.is_dir() and not (self.path / _LOCK).exists() and any(self.path.iterdir()):
-            raise SweepFolderError(f"{self.path} is not empty and holds no sweep; name a new or an empty folder")
+            raise SweepFolderError(
+                f"{self.path} is not empty and holds no sweep", next_step="name a new or an empty folder"
+            )
         self.path.mkdir(parents=True, exist_ok=True)
         # The lock comes first: it marks the folder as that of a sweep.
         with (self.path / _LOCK).open("w") as lock:
@@ -80,7 +83,8 @@ class SweepFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise SweepFolderError(
-                    f"{self.path}: another sweep writes to this folder; wait for its end, or name another folder"
+                    f"{self.path}: another sweep writes to this folder",
+                    next_step="wait for its end, or name another folder",
                 ) from None
             (self.path / _FAILED).mkdir(exist_ok=True)
             yield
@@ -100,13 +104,14 @@ class SweepFolder:
         state = self.state()
         if state["airpath"] != version:
             raise SweepFolderError(
-                f"{self.path}: airpath {state['airpath']} wrote its rows, this is {version}; name another folder"
+                f"{self.path}: airpath {state['airpath']} wrote its rows, this is {version}",
+                next_step="name another folder",
             )
         stored, wanted = state["plan"], json.loads(json.dumps(plan.to_dict()))
         if changed := [key for key in wanted if stored.get(key) != wanted[key]]:
             raise SweepFolderError(
-                f"{self.path}: holds a sweep of another plan (changed: {', '.join(changed)}); name another folder, "
-                "or undo the change to continue that sweep"
+                f"{self.path}: holds a sweep of another plan (changed: {', '.join(changed)})",
+                next_step="name another folder, or undo the change to continue that sweep",
             )
         return state["runs_per_task"]
 
@@ -122,17 +127,19 @@ class SweepFolder:
         """
         path = self.path / _PLAN
         if not path.is_file():
-            raise SweepFolderError(f"{self.path}: no sweep, as it has no {_PLAN}; `airpath sweep` writes one")
+            raise SweepFolderError(
+                f"{self.path}: no sweep, as it has no {_PLAN}", next_step="`airpath sweep` writes one"
+            )
         try:
             state = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise SweepFolderError(f"{path}: damaged: {error}") from None
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
-            raise SweepFolderError(f"{path}: is not of schema {SCHEMA}; repeat the sweep in another folder")
+            raise SweepFolderError(f"{path}: is not of schema {SCHEMA}", next_step="repeat the sweep in another folder")
         for keys, data in ((_STATE_KEYS, state), (_PLAN_KEYS, state.get("plan"))):
             for key, kinds in keys.items():
                 if not isinstance(data, dict) or not isinstance(data.get(key), kinds):
-                    raise SweepFolderError(f"{path}: damaged: '{key}'; repeat the sweep in another folder")
+                    raise SweepFolderError(f"{path}: damaged: '{key}'", next_step="repeat the sweep in another folder")
         return state
 
     def reopen(self, plan: Plan, version: str, runs_per_task: int) -> None:

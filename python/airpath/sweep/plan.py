@@ -113,12 +113,14 @@ def read_file(path: str | Path) -> Plan:
     """
     table = Table.read(Path(path), error=PlanError)
     if "bearer" in table.data:
-        raise PlanError(f"{path} is a scenario, not a plan; `airpath run` runs it, or a plan names it as `scenario`")
+        raise PlanError(
+            f"{path} is a scenario, not a plan", next_step="`airpath run` runs it, or a plan names it as `scenario`"
+        )
     if "format" not in table.data:
-        raise table.error(f"the key 'format' is missing; begin the plan with `format = {FORMAT}`")
+        raise table.error("the key 'format' is missing", next_step=f"begin the plan with `format = {FORMAT}`")
     version = table.take("format", int)
     if version != FORMAT:
-        raise table.error(f"format is {version}; this version reads {FORMAT}", "format")
+        raise table.error(f"format is {version}", "format", next_step=f"this version reads {FORMAT}")
     base = _base(table, Path(path).parent)
     fixed = {key: values[0] for key, values in _fixed(table).items()}
     dimensions = _dimensions(table)
@@ -223,7 +225,7 @@ def _plan(
         # The file of the scenario may name files beside it, so its text is kept as it is.
         seed = int(tomllib.loads(_native.resolve(base.text, base.file, override_texts_for(base.text, fixed)))["seed"])
     if not 0 <= seed <= MAX_SEED:
-        raise PlanError(f"seed is {seed}; select one from 0 to {MAX_SEED}")
+        raise PlanError(f"seed is {seed}", next_step=f"select one from 0 to {MAX_SEED}")
     columns = tuple(dict.fromkeys(path for case in varied for path in case))
     cases = tuple(tuple(case.get(path) for path in columns) for case in varied)
     each = len(cases) // max(len(base.cases), 1)
@@ -241,11 +243,11 @@ def _base(table: Table, folder: Path) -> Base:
         raise table.error("write one of link, page and study")
     if study is not None:
         if trace:
-            raise table.error("trace is for scenarios and links; remove it", "trace")
+            raise table.error("trace is for scenarios and links", "trace", next_step="remove it")
         return base_of("study")(table.child(study, "study"), folder)
     if page is not None:
         if trace:
-            raise table.error("trace is for scenarios and links; remove it", "trace")
+            raise table.error("trace is for scenarios and links", "trace", next_step="remove it")
         work: Work = _page(table.child(page, "page"), folder)
     else:
         work = Simulation(trace) if link is None else _link(table.child(link, "link"), trace)
@@ -260,15 +262,17 @@ def _base(table: Table, folder: Path) -> Base:
     if bearer_preset(Path(name)):
         return Base(*read_scenario(download_over(name)), work)
     meant = similar(scenario) or similar(Path(name))
-    hint = f"; did you mean '{meant}'?" if meant else "; check the path, or name a preset: `airpath presets list`"
-    raise table.error(f"no scenario file '{scenario}'{hint}", "scenario")
+    next_step = f"did you mean '{meant}'?" if meant else "check the path, or name a preset: `airpath presets list`"
+    raise table.error(f"no scenario file '{scenario}'", "scenario", next_step=next_step)
 
 
 def _page(table: Table, folder: Path) -> PageLoad:
     name = table.take("name", str)
     if "://" in name:
         next_step = f"record it (`airpath page record {shlex.quote(name)} -o FOLDER`), and name the folder"
-        raise table.error(f"{name} is a URL, and a sweep loads pages that airpath serves; {next_step}", "name")
+        raise table.error(
+            f"{name} is a URL, and a sweep loads pages that airpath serves", "name", next_step=f"{next_step}"
+        )
     path = folder / name
     work = PageLoad(
         str(path.resolve()) if path.exists() else name,
@@ -282,9 +286,11 @@ def _page(table: Table, folder: Path) -> PageLoad:
     from airpath.page.load import PROTOCOLS
 
     if work.protocol not in PROTOCOLS:
-        raise table.error(f"no protocol '{work.protocol}'; there are {', '.join(PROTOCOLS)}", "protocol")
+        raise table.error(f"no protocol '{work.protocol}'", "protocol", next_step=f"there are {', '.join(PROTOCOLS)}")
     if path.is_dir() and not (path / recording.HAR).is_file():
-        raise table.error(f"{path} is a folder without a recorded site ({recording.HAR}); name a page", "name")
+        raise table.error(
+            f"{path} is a folder without a recorded site ({recording.HAR})", "name", next_step="name a page"
+        )
     if path.exists() and (recorded := recording.file_of(path)) is not None:
         try:
             recording.contents(recorded, compression=False)
@@ -292,7 +298,7 @@ def _page(table: Table, folder: Path) -> PageLoad:
         except (PageProblemError, OSError) as error:
             raise table.error(str(error), "name") from None
     elif "/" in name and not path.exists():
-        raise table.error(f"no page file or recorded site '{path}'; check the path", "name")
+        raise table.error(f"no page file or recorded site '{path}'", "name", next_step="check the path")
     else:
         load(work.page)
     return work
@@ -316,11 +322,11 @@ def _dimensions(table: Table) -> list[list[dict[str, Value]]]:
     for each in table.tables("together"):
         axes = read_axes(each)
         if not axes:
-            raise each.error("it has no axes; remove it, or write keys with lists of values")
+            raise each.error("it has no axes", next_step="remove it, or write keys with lists of values")
         lengths = {path: len(axis.values) for path, axis in axes.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"'{path}' {length}" for path, length in lengths.items())
-            raise each.error(f"axes that change together have equally many values; here {counts}")
+            raise each.error("axes that change together have equally many values", next_step=f"here {counts}")
         dimensions.append([dict(zip(axes, values, strict=True)) for values in _columns(axes)])
     cases = [
         {path: axis.values[0] for path, axis in read_axes(each.child(_listed(each.data))).items()}
@@ -336,7 +342,7 @@ def _columns(axes: Mapping[str, Axis]) -> list[tuple[Value, ...]]:
 def _grid(axes: Mapping[str, Axis]) -> list[dict[str, Value]]:
     count = math.prod(len(axis.values) for axis in axes.values())
     if count > MOST_CASES:
-        raise PlanError(f"the axes have {count:,} combinations; a plan has at most {MOST_CASES:,}")
+        raise PlanError(f"the axes have {count:,} combinations", next_step=f"a plan has at most {MOST_CASES:,}")
     return [dict(zip(axes, values, strict=True)) for values in product(*(axis.values for axis in axes.values()))]
 
 
@@ -353,11 +359,11 @@ def _combined(table: Table, dimensions: list[list[dict[str, Value]]]) -> list[di
         if not axes:
             raise table.error("a sample needs [axes]", "sample")
         if not 1 <= cases <= MOST_CASES:
-            raise table.error(f"cases is {cases}; a sample has 1 to {MOST_CASES:,}", "sample")
+            raise table.error(f"cases is {cases}", "sample", next_step=f"a sample has 1 to {MOST_CASES:,}")
         settings = latin_hypercube(axes, cases, seed)
     count = len(settings) * math.prod(map(len, dimensions))
     if count > MOST_CASES:
-        raise table.error(f"the plan has {count:,} cases; at most {MOST_CASES:,} are possible")
+        raise table.error(f"the plan has {count:,} cases", next_step=f"at most {MOST_CASES:,} are possible")
     taken = set(axes)
     for dimension in dimensions:
         paths = {path for each in dimension for path in each}
@@ -372,7 +378,7 @@ def _repeat(table: Table, base: Base) -> int | Until:
     repeat = table.take("repeat", (int, dict), base.repeat)
     if isinstance(repeat, int):
         if repeat < 1:
-            raise table.error(f"repeat is {repeat}; a case has at least one repetition", "repeat")
+            raise table.error(f"repeat is {repeat}", "repeat", next_step="a case has at least one repetition")
         return repeat
     keys = table.child(repeat, "repeat")
     until = Until(
@@ -385,16 +391,16 @@ def _repeat(table: Table, base: Base) -> int | Until:
     keys.finish()
     known = figures(base.work)
     if until.figure not in known:
-        from airpath.suggest import did_you_mean
+        from airpath.suggest import suggestion
 
-        hint = did_you_mean(until.figure, known) or "; docs/result-folder.md lists the columns of flows"
-        raise table.error(f"no figure '{until.figure}'{hint}", "repeat")
+        next_step = suggestion(until.figure, known) or "docs/result-folder.md lists the columns of flows"
+        raise table.error(f"no figure '{until.figure}'", "repeat", next_step=next_step)
     if until.flow is not None and known[until.figure] != "flows":
-        raise table.error(f"{until.figure} is a figure of {known[until.figure]}; remove 'flow'", "repeat")
+        raise table.error(f"{until.figure} is a figure of {known[until.figure]}", "repeat", next_step="remove 'flow'")
     if not 0 < until.within < 1:
-        raise table.error(f"within is {until.within}; it is a share of the mean, such as 0.05", "repeat")
+        raise table.error(f"within is {until.within}", "repeat", next_step="it is a share of the mean, such as 0.05")
     if not 2 <= until.least <= until.most:
-        raise table.error(f"least is {until.least}, most is {until.most}; write 2 ≤ least ≤ most", "repeat")
+        raise table.error(f"least is {until.least}, most is {until.most}", "repeat", next_step="write 2 ≤ least ≤ most")
     return until
 
 

@@ -20,7 +20,9 @@ def read_plan(path: str | Path) -> Plan:
     if not folder.is_dir():
         return read_file(path)
     if not SweepFolder(folder).holds_plan():
-        raise PlanError(f"{path} is a folder without a sweep; name the file of the plan, or the folder of a sweep")
+        raise PlanError(
+            f"{path} is a folder without a sweep", next_step="name the file of the plan, or the folder of a sweep"
+        )
     state = SweepFolder(folder).state()
     plan = state["plan"]
     return Plan(

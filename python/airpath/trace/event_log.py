@@ -46,7 +46,8 @@ def of_result(folder: Path, repetition: int) -> Log:
     numbers, described = _flows(result, repetition)
     if not numbers:
         raise UnreadableResultError(
-            f"{folder}: no flow uses TCP, and connections of QUIC are read from captures; run it again with `--capture`"
+            f"{folder}: no flow uses TCP, and connections of QUIC are read from captures",
+            next_step="run it again with `--capture`",
         )
     steps = result.scan("packets").with_row_index("row").filter(pl.col("repetition") == repetition)
     event = ("time", "row", "ecn")
@@ -72,8 +73,8 @@ def of_result(folder: Path, repetition: int) -> Log:
     )
     if rows["received_time"].is_null().all():
         raise UnreadableResultError(
-            f"{folder}: none of its {rows.height:,} TCP packets arrived, so there is no connection to analyse; "
-            f"`airpath report {folder}` shows where they were lost"
+            f"{folder}: none of its {rows.height:,} TCP packets arrived, so there is no connection to analyse",
+            next_step=f"`airpath report {folder}` shows where they were lost",
         )
     return (
         f"{folder / 'events' / 'packets'}",

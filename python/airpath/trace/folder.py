@@ -33,7 +33,9 @@ def chosen(folder: Path, repetition: int | None) -> int:
         return median_repetition(result)
     number = len(result.summary["repetitions"])
     if all(row["repetition"] != repetition for row in result.summary["repetitions"]):
-        raise UnreadableResultError(f"{folder}: has no repetition {repetition}; it has {number}, numbered from 0")
+        raise UnreadableResultError(
+            f"{folder}: has no repetition {repetition}", next_step=f"it has {number}, numbered from 0"
+        )
     return repetition
 
 
@@ -59,8 +61,8 @@ def recorded(folder: Path, repetition: int) -> Captured | Log:
         return logged(folder, repetition)
     except NotLoggedError:
         raise UnreadableResultError(
-            f"{folder}: has neither captures nor a packet log of repetition {repetition}; run it again with "
-            "`--capture` or with the packet log on, or name a capture file"
+            f"{folder}: has neither captures nor a packet log of repetition {repetition}",
+            next_step="run it again with `--capture` or with the packet log on, or name a capture file",
         ) from None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from airpath.input_kind import CAPTURE_MAGIC
+from airpath.trace.errors import TraceInputError
 
 
 def check_output(out: Path, inputs: Iterable[Path]) -> None:
@@ -17,13 +18,13 @@ def check_output(out: Path, inputs: Iterable[Path]) -> None:
         TraceError: It is an input, or a capture.
         OSError: It cannot be read.
     """
-    from airpath._native import TraceError
-
     if not out.is_file():
         return
     advice = "name another file for the output"
     if any(each.exists() and each.samefile(out) for each in inputs):
-        raise TraceError(f"{out} is an input, and the output would replace it; {advice}")
+        raise TraceInputError(f"{out} is an input, and the output would replace it", next_step=advice)
     with out.open("rb") as file:
         if file.read(8).startswith(CAPTURE_MAGIC):
-            raise TraceError(f"{out} is a capture or a compressed file, and the output would replace it; {advice}")
+            raise TraceInputError(
+                f"{out} is a capture or a compressed file, and the output would replace it", next_step=advice
+            )

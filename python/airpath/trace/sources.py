@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from airpath.result import UnreadableResultError
+from airpath.trace.errors import TraceInputError
 from airpath.trace.event_log import Log as EventLog
 from airpath.trace.folder import Captured, chosen, has_proxy, recorded
 from airpath.trace.radio_log import Log, of_file, of_result
@@ -51,16 +52,14 @@ def sources_of(
     peer = None if peer is None else Path(peer)
     _check_used(files, radio, columns, repetition)
     if len(files) > 1 and (folder := next((each for each in files if each.is_dir()), None)):
-        from airpath._native import TraceError
-
-        raise TraceError(
-            f"{folder} is a folder, and a result folder is analysed alone; `airpath trace compare` compares it with "
-            "captures"
+        raise TraceInputError(
+            f"{folder} is a folder, and a result folder is analysed alone",
+            next_step="`airpath trace compare` compares it with captures",
         )
     if peer is not None and any(each.exists() and peer.exists() and each.samefile(peer) for each in files):
-        from airpath._native import TraceError
-
-        raise TraceError(f"{peer} is given as FILE and as --peer; name the capture of the other end as --peer")
+        raise TraceInputError(
+            f"{peer} is given as FILE and as --peer", next_step="name the capture of the other end as --peer"
+        )
     arguments = tuple(map(str, files))
     sources = Sources(tuple(files), peer=peer)
     if len(files) == 1 and files[0].is_dir():
@@ -89,13 +88,13 @@ def _check_used(
     Raises:
         TraceError: One would have no effect.
     """
-    from airpath._native import TraceError
-
     if columns and (radio is None or Path(radio).is_dir()):
-        raise TraceError("radio_columns is given without a CSV file; name it as radio, or leave the columns out")
+        raise TraceInputError(
+            "radio_columns is given without a CSV file", next_step="name it as radio, or leave the columns out"
+        )
     folders = [*files, *([] if radio is None else [Path(radio)])]
     if repetition is not None and not any(each.is_dir() for each in folders):
-        raise TraceError("repetition is given without a result folder; name one, or leave it out")
+        raise TraceInputError("repetition is given without a result folder", next_step="name one, or leave it out")
 
 
 def _of_run(run: Path, peer: Path | None, repetition: int) -> Sources:
@@ -105,8 +104,8 @@ def _of_run(run: Path, peer: Path | None, repetition: int) -> Sources:
     if not isinstance(inside, Captured):
         if peer is not None:
             raise UnreadableResultError(
-                f"{run}: has no captures for the peer {peer}; run it again with `--capture`, or omit the peer: the "
-                "event log has both ends"
+                f"{run}: has no captures for the peer {peer}",
+                next_step="run it again with `--capture`, or omit the peer: the event log has both ends",
             )
         return Sources((), inside, radio=logs, run=run, repetition=repetition)
     if peer is not None:
