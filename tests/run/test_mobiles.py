@@ -66,6 +66,20 @@ def test_planned_handovers_are_counted(preset: str):
     assert result.mobiles["handovers"].to_list() == [2]
 
 
+QUIET = ["lte-20mhz", "nr-n78-100mhz-sa", "nsa", "lte-cat-m1", "hspa-plus-21", "umts-r99-384", "wifi-n"]
+
+
+@pytest.mark.parametrize("preset", QUIET)
+def test_handovers_without_traffic_end_in_the_log(preset: str):
+    changes = [{"at": f"{at} s", "handover": "40 ms"} for at in (5, 8, 37)]
+    # The connection is kept, and nothing follows the last handover.
+    result = run(scenario(preset, "40 s") | {"flow": [PING | {"requests": 9, "interval": "9 s"}], "change": changes})
+    modes = result.states.filter(aspect="mode").sort("time", maintain_order=True)
+    found = zip(modes["name"].to_list(), (modes["time"] / 1e9).to_list(), strict=True)
+    spans = [(start, end) for (name, start), (_, end) in itertools.pairwise(found) if name == "handover"]
+    assert [pytest.approx(span, abs=1e-6) for span in spans] == [(5, 5.04), (8, 8.04), (37, 37.04)]
+
+
 BAD = [{"at": "5 s", "bler": 1.0}, {"at": "80 s", "bler": 0.0}]
 FADED = [{"at": "5 s", "ci": "-30 dB"}, {"at": "150 s", "ci": "10 dB"}]
 

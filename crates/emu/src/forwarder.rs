@@ -257,6 +257,11 @@ impl<'a> Forwarder<'a> {
         self.path.command(now, hop, command, &mut self.observed)
     }
 
+    /// The link ends with what has been delivered.
+    pub fn end(&mut self) {
+        self.path.end(self.delivered_until);
+    }
+
     /// Reads packets of `direction` at the end where they enter. Returns whether there were any.
     ///
     /// # Errors

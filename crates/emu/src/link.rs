@@ -209,13 +209,14 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     session.operator.start = session.forwarder.clock.now();
     let ended = session.operator.supervisor.go().and_then(|()| session.run());
     drop(scheduling);
-    let Session { forwarder, operator: Command { exit, start, end, .. }, .. } = session;
+    let Session { mut forwarder, operator: Command { exit, start, end, .. }, .. } = session;
     let ended = ended.and_then(|()| exit.ok_or(LinkError::InitGone));
     let mut emulation = Emulation::new(options, &testbed, started, &forwarder, &ended, budget, realtime_priority);
     emulation.command_s = end.map(|end| end.since(start).as_secs_f64());
     let (lateness, overruns) = (emulation.lateness, emulation.overruns);
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
     let end = if ended.is_ok() { Ended::Finished } else { Ended::Interrupted };
+    forwarder.end();
     let mut rows = rows(&forwarder, end);
     if options.is_closed() {
         emulation.host.name_stack(&mut rows.flows);

@@ -145,6 +145,10 @@ pub trait Bearer {
     fn statistics(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+    /// The run ends at `now`: reports states of the radio log that have ended by themselves.
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let _ = (now, cx);
+    }
     /// Whether the bearer supports this command.
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError>;
     /// Changes its conditions, and reports that as an event.
@@ -202,6 +206,9 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     }
     fn statistics(&self) -> Vec<(&'static str, u64)> {
         (**self).statistics()
+    }
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        (**self).end(now, cx);
     }
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         (**self).check(command)

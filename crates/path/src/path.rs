@@ -117,6 +117,15 @@ impl<'a> Path<'a> {
         outcome
     }
 
+    /// The run ends at `now`: bearers report what has changed by itself.
+    pub fn end(&mut self, now: Instant) {
+        for (index, hop) in self.hops.iter_mut().enumerate() {
+            if let Hop::Bearer(bearer) = hop {
+                bearer.end(now, &mut self.reporter.context(component_of(index)));
+            }
+        }
+    }
+
     /// When the state of `hop` changes next without further calls.
     #[inline]
     pub fn next_wakeup(&self, hop: usize) -> Option<Instant> {

@@ -76,6 +76,11 @@ impl<'a> PolledPath<'a> {
         self.path.command(now, hop, command, store)
     }
 
+    /// The run ends at `now`.
+    pub fn end(&mut self, now: Instant) {
+        self.path.end(now);
+    }
+
     /// Reports progress of an application, inferred from its packets.
     pub fn report(&mut self, time: Instant, event: AppEvent) {
         self.path.context(Default::default()).app(time, || event);

@@ -198,6 +198,10 @@ impl<T: Technology> Bearer for CellBearer<T> {
         self.cell.users.get(user.index()).map(|user| user.connection_totals())
     }
 
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.cell.users.iter_mut().for_each(|user| user.end(now, cx));
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.directions(command).map(drop)
     }

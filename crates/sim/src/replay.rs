@@ -309,6 +309,7 @@ impl<'a> Replay<'a> {
             }
         }
         self.now = self.end;
+        self.network.path.end(self.now);
         Ok(if self.arrivals.next().is_none() { Ended::Finished } else { Ended::Duration })
     }
 

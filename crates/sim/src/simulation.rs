@@ -211,6 +211,12 @@ impl<'a> Simulation<'a> {
     /// Runs to the end, or until `stop` is set or the event log or the captures have failed. A
     /// change of conditions comes before all other events at the same time.
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+        let ended = self.process_events(stop);
+        self.network.path.end(self.now);
+        ended
+    }
+
+    fn process_events(&mut self, stop: &AtomicBool) -> Ended {
         while self.unfinished > 0 {
             let Some((now, node)) = self.network.events.pop() else { return Ended::Duration };
             if now >= self.next_change && self.next_change <= self.end {

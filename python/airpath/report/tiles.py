@@ -187,6 +187,9 @@ def _handovers(result: Result) -> Reading | None:
     if changes.height == 0:
         return None
     counts = {name: changes.filter(name=name).height for name in ("handover", *_OTHER_CHANGES)}
+    if counts["handover"]:
+        # Handovers that overlap are one row of the log. `mobiles` counts reselections as handovers.
+        counts["handover"] = int(result.mobiles["handovers"].sum()) - counts["reselection"]
     time = sum(changes.filter(name="handover")["length"].drop_nulls().to_list())
     repetitions = result.repetitions.height
     others = [f"{counts[name]:,} {words[counts[name] > 1]}" for name, words in _OTHER_CHANGES.items() if counts[name]]

@@ -529,6 +529,10 @@ impl Bearer for Compressed {
         of(0).chain(of(1)).collect()
     }
 
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.bearer.end(now, cx);
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.bearer.check(command)
     }

@@ -87,8 +87,10 @@ impl Tracks {
     /// The mode of the mobile; a handover is counted. It is connected again at `until`, if that is
     /// known.
     pub fn mode(&mut self, at: Instant, state: ModeState, until: Option<Instant>, cx: &mut Context<'_>) {
+        self.settle(at, cx);
         self.totals.handovers += u32::from(state == ModeState::Handover);
-        self.mode_until = until;
+        // Of two interruptions at a time, the longer one counts.
+        self.mode_until = until.map(|until| self.mode_until.map_or(until, |earlier| earlier.max(until)));
         self.report(at, None, Aspect::Mode, state.into(), cx);
     }
 
@@ -97,13 +99,26 @@ impl Tracks {
         self.mode_until.is_none()
     }
 
+    /// Reports that the mode has ended, if its end is known and not after `now`.
+    pub fn settle(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if let Some(until) = self.mode_until.take_if(|until| *until <= now) {
+            self.report(until, None, Aspect::Mode, ModeState::Connected.into(), cx);
+        }
+    }
+
+    /// The mobile sends or receives, so its mode is connected, except before the known end of an
+    /// interruption.
+    pub fn active(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.settle(now, cx);
+        if self.is_settled() {
+            self.report(now, None, Aspect::Mode, ModeState::Connected.into(), cx);
+        }
+    }
+
     /// The mobile sends or receives: its mode is connected, and so is its link, except while its
     /// RLC is reset or stalled.
     pub fn connected(&mut self, now: Instant, is_resetting: bool, cx: &mut Context<'_>) {
-        match self.mode_until.take() {
-            Some(until) if until > now => self.mode_until = Some(until),
-            ended => self.mode(ended.unwrap_or(now), ModeState::Connected, None, cx),
-        }
+        self.active(now, cx);
         let stalled = Some(LinkState::Stalled.into());
         if !is_resetting && self.last(Aspect::Link) != stalled {
             self.link(now, LinkState::Connected, cx);
@@ -133,19 +148,46 @@ mod tests {
         Instant::from_nanos(Span::from_millis(millis).as_nanos())
     }
 
-    /// When the mobile is reported as connected after a handover at the beginning, if it sends at
-    /// these times in milliseconds.
-    fn connected(until: Option<u64>, sends: &[u64]) -> Vec<Instant> {
+    /// When the mobile is reported as connected after a handover at the beginning, if this happens
+    /// after it.
+    fn connected_after(until: Option<u64>, then: impl FnOnce(&mut Tracks, &mut Context<'_>)) -> Vec<Instant> {
         let (mut log, mut lost) = (Memory::default(), Vec::new());
         let mut cx = Context::new(Some(&mut log), &mut lost, ComponentId(0));
         let mut tracks = Tracks::new(UserId::new(0));
         tracks.mode(at(0), ModeState::Handover, until.map(at), &mut cx);
-        sends.iter().for_each(|millis| tracks.connected(at(*millis), false, &mut cx));
+        then(&mut tracks, &mut cx);
         let is_connected = |event: &Event| {
             matches!(event, Event::State(state)
                 if state.aspect == Aspect::Mode && state.value == ModeState::Connected.into())
         };
         log.events.iter().filter(|(_, _, event)| is_connected(event)).map(|(time, _, _)| *time).collect()
+    }
+
+    /// The same, if it sends at these times in milliseconds.
+    fn connected(until: Option<u64>, sends: &[u64]) -> Vec<Instant> {
+        connected_after(until, |tracks, cx| {
+            sends.iter().for_each(|millis| tracks.connected(at(*millis), false, cx));
+        })
+    }
+
+    #[test]
+    fn a_handover_ends_without_traffic_before_the_next_mode_and_at_the_end_of_the_run() {
+        for next in [ModeState::Handover, ModeState::Idle, ModeState::NoCoverage] {
+            assert_eq!(connected_after(Some(50), |tracks, cx| tracks.mode(at(70), next, None, cx)), [at(50)]);
+            assert_eq!(connected_after(Some(50), |tracks, cx| tracks.mode(at(40), next, None, cx)), []);
+        }
+        assert_eq!(connected_after(Some(50), |tracks, cx| tracks.settle(at(49), cx)), []);
+        assert_eq!(connected_after(Some(50), |tracks, cx| tracks.settle(at(90), cx)), [at(50)]);
+    }
+
+    #[test]
+    fn of_two_interruptions_the_longer_one_counts() {
+        let twice = |tracks: &mut Tracks, cx: &mut Context<'_>| {
+            tracks.mode(at(20), ModeState::Handover, Some(at(40)), cx);
+            tracks.connected(at(45), false, cx);
+            tracks.connected(at(60), false, cx);
+        };
+        assert_eq!(connected_after(Some(50), twice), [at(50)]);
     }
 
     #[test]

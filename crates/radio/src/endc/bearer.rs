@@ -426,6 +426,12 @@ impl Bearer for EnDc {
         self.cells[CellGroup::Master as usize].users.get(user.index()).map(User::connection_totals)
     }
 
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for group in CellGroup::BOTH {
+            self.call(group, cx, |cell, cx| cell.users.iter_mut().for_each(|user| user.end(now, cx)));
+        }
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.cells.iter().try_for_each(|cell| cell.directions(command, NAME, ONE_DIRECTION).map(drop))
     }

@@ -144,6 +144,10 @@ impl Bearer for NbIot {
         Some(self.users.get(user.index())?.as_ref().map_or_else(Default::default, |user| user.connection_totals()))
     }
 
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.users.iter_mut().flatten().for_each(|user| user.end(now, cx));
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.directions(command).map(drop)
     }

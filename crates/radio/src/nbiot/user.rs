@@ -167,6 +167,11 @@ impl User {
         self.tracks.totals
     }
 
+    /// The run ends at `now`.
+    pub fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.tracks.settle(now, cx);
+    }
+
     /// What it has sent or got on the air.
     pub const fn radio_totals(&self, direction: Direction) -> RadioTotals {
         self.totals[direction as usize]

@@ -163,6 +163,10 @@ impl Bearer for Hsdpa {
         self.cell.users.get(user.index()).map(User::connection_totals)
     }
 
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.cell.users.iter_mut().for_each(|user| user.end(now, cx));
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.directions(command).map(drop)
     }

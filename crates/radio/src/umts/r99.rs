@@ -160,6 +160,10 @@ impl Bearer for Umts {
         self.mobiles.get(user.index()).map(Mobile::connection_totals)
     }
 
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.mobiles.iter_mut().for_each(|mobile| mobile.end(now, cx));
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.directions(command).map(drop)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use airpath_core::{
-    Aspect, ConnectionTotals, Context, Direction, Instant, ModeState, Packet, PacketCounters, PacketStep, Probability,
+    ConnectionTotals, Context, Direction, Instant, ModeState, Packet, PacketCounters, PacketStep, Probability,
     RadioEvent, RadioTotals, RandomStream, Seed, Span, UserId,
 };
 use airpath_link::command::{Buffer, Change};
@@ -50,8 +50,6 @@ struct Mobile {
     tracks: Tracks,
     /// Its entry among those that are blocked.
     blocked_until: Option<Instant>,
-    /// The end of an interruption whose mode was reported.
-    interrupted_until: Option<Instant>,
 }
 
 /// What happens in the channel.
@@ -107,7 +105,6 @@ impl Wifi {
                 ],
                 tracks: Tracks::new(UserId::new(index as u32)),
                 blocked_until: None,
-                interrupted_until: None,
             })
         })
     }
@@ -239,7 +236,7 @@ impl Wifi {
     fn refresh(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
         let Self { mobiles, ready, blocked, state, .. } = self;
         let mobile = mobiles[index].as_mut().expect("it was made");
-        mobile.report_connected(now, cx);
+        mobile.tracks.active(now, cx);
         if let Some(until) = mobile.blocked_until.take() {
             blocked.remove(&(until, index));
         }
@@ -275,20 +272,6 @@ impl Wifi {
             self.departures[direction as usize].front().map(|departure| (departure.due, direction))
         };
         Direction::BOTH.into_iter().filter_map(due).min()
-    }
-}
-
-impl Mobile {
-    /// Reports that it is connected, from the end of an interruption on.
-    fn report_connected(&mut self, now: Instant, cx: &mut Context<'_>) {
-        match self.interrupted_until {
-            Some(until) if until > now => {}
-            ended => {
-                self.interrupted_until = None;
-                let connected = ModeState::Connected.into();
-                self.tracks.report(ended.unwrap_or(now), None, Aspect::Mode, connected, cx);
-            }
-        }
     }
 }
 
@@ -355,6 +338,10 @@ impl Bearer for Wifi {
         Some(self.mobiles.get(user.index())?.as_ref().map_or_else(Default::default, |mobile| mobile.tracks.totals))
     }
 
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.mobiles.iter_mut().flatten().for_each(|mobile| mobile.tracks.settle(now, cx));
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         self.directions(command).map(drop)
     }
@@ -387,10 +374,8 @@ impl Bearer for Wifi {
                     }
                 }
                 if directions.len() == Direction::BOTH.len() {
-                    mobile.report_connected(now, cx);
-                    mobile.interrupted_until = mobile.interrupted_until.max(Some(until));
-                    mobile.tracks.totals.handovers += u32::from(mode == ModeState::Handover);
-                    mobile.tracks.report(now, None, Aspect::Mode, mode.into(), cx);
+                    mobile.tracks.active(now, cx);
+                    mobile.tracks.mode(now, mode, Some(until), cx);
                 }
                 self.refresh(now, index, cx);
             }

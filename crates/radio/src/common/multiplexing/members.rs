@@ -50,6 +50,11 @@ impl<M: Member> Members<M> {
         self.members.get(index)
     }
 
+    /// All of them, for what changes no wake-up.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut M> {
+        self.members.iter_mut()
+    }
+
     /// Gives member number `index` a packet.
     #[inline]
     pub fn push(

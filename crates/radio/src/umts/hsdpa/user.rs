@@ -137,6 +137,11 @@ impl User {
         self.tracks.totals
     }
 
+    /// The run ends at `now`.
+    pub fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.tracks.settle(now, cx);
+    }
+
     /// What went in, came out, was lost and is inside.
     pub const fn counters(&self, direction: Direction) -> PacketCounters {
         match direction {

@@ -98,6 +98,11 @@ impl Mobile {
         self.tracks.totals
     }
 
+    /// The run ends at `now`.
+    pub fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.tracks.settle(now, cx);
+    }
+
     /// When something happens next inside.
     #[inline]
     fn next_event(&self) -> Option<Instant> {
