@@ -80,6 +80,20 @@ def test_handovers_without_traffic_end_in_the_log(preset: str):
     assert [pytest.approx(span, abs=1e-6) for span in spans] == [(5, 5.04), (8, 8.04), (37, 37.04)]
 
 
+def test_an_idle_mobile_is_not_handed_over():
+    idle = {"kind": "ping", "interval": "100 s", "requests": 9}
+    result = run(scenario("lte-20mhz", "900 s", conditions={"environment": "driving"}) | {"flow": [idle]})
+    states = result.states.sort("time", maintain_order=True)
+    idle_from = states.filter(aspect="rrc", name="idle")["time"].to_list()
+    paged = states.filter(aspect="rrc", name="connected")["time"].to_list()
+    handovers = states.filter(aspect="mode", name="handover")["time"].to_list()
+    connections = list(zip(paged, [*idle_from, 900_000_000_000], strict=False))
+    assert all(any(start <= at <= end for start, end in connections) for at in handovers)
+    assert result.mobiles["handovers"].to_list() == [len(handovers)]
+    # It changes its cell all the same.
+    assert states.filter(aspect="cell").height > 1 + len(handovers)
+
+
 BAD = [{"at": "5 s", "bler": 1.0}, {"at": "80 s", "bler": 0.0}]
 FADED = [{"at": "5 s", "ci": "-30 dB"}, {"at": "150 s", "ci": "10 dB"}]
 

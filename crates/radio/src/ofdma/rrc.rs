@@ -61,6 +61,8 @@ pub struct Rrc {
     paging: Option<[Paging; 2]>,
     /// Since when it is idle; `None`: since before the run.
     idle_since: Option<Instant>,
+    /// When the last connection was released or suspended.
+    connected_until: Instant,
     state: State,
     last_activity: Instant,
     /// How long the set-up takes that has begun.
@@ -89,7 +91,15 @@ impl Rrc {
             let Parameters { paging, power_saving, .. } = config;
             [None, power_saving.as_ref()].map(|power_saving| Paging::new(*paging, offset, power_saving, stream))
         });
-        Self { config, paging, idle_since: None, state, last_activity: Instant::ZERO, setup: Span::ZERO }
+        Self {
+            config,
+            paging,
+            idle_since: None,
+            connected_until: Instant::ZERO,
+            state,
+            last_activity: Instant::ZERO,
+            setup: Span::ZERO,
+        }
     }
 
     /// A set-up takes this long from now on.
@@ -131,13 +141,21 @@ impl Rrc {
             if next == State::Idle {
                 self.idle_since = Some(at);
             }
+            if self.state == State::Connected {
+                self.connected_until = at;
+            }
             (at, std::mem::replace(&mut self.state, next))
         })
     }
 
     /// The connection is lost with the radio link.
     pub const fn lose(&mut self, at: Instant) {
-        (self.state, self.idle_since) = (State::Idle, Some(at));
+        (self.state, self.idle_since, self.connected_until) = (State::Idle, Some(at), at);
+    }
+
+    /// Whether it was connected at `at`, which is not before the last connection.
+    pub fn was_connected(&self, at: Instant) -> bool {
+        self.state == State::Connected || at < self.connected_until
     }
 
     /// Something waits to be sent in a direction. Returns when paging ends and the promotion
@@ -271,6 +289,9 @@ mod tests {
         let released = Some((at(15_000), State::Connected));
         assert_eq!((rrc.release(at(99_000)), rrc.state()), (released, State::Idle));
         assert_eq!(rrc.release(at(99_000)), None);
+        assert!(rrc.was_connected(at(14_999)) && !rrc.was_connected(at(15_000)));
+        rrc.waits(at(99_000), Direction::Up);
+        assert!(!rrc.was_connected(at(99_000)) && rrc.change(at(99_260)) && rrc.was_connected(at(99_260)));
     }
 
     #[test]

@@ -479,6 +479,8 @@ impl User {
     /// Releases or suspends the connection if it was not used for long enough. Nothing is inside.
     pub(crate) fn release_inactive(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some((at, from)) = self.rrc.release(now) {
+            // Handovers before `at` are those of the connection that ends.
+            self.look(now, at, cx);
             self.released(at, from, cx);
         }
     }

@@ -58,7 +58,10 @@ impl User {
             match transition {
                 Transition::Handover { to, gap } | Transition::Reselection { to, gap } => {
                     self.tracks.cell(at, to, cx);
-                    self.tracks.mode(at, ModeState::Handover, Some(at + gap), cx);
+                    // Without a connection the mobile has selected the cell by itself.
+                    if self.state == State::Connected {
+                        self.tracks.mode(at, ModeState::Handover, Some(at + gap), cx);
+                    }
                     for blocked in &mut self.blocked_until {
                         *blocked = (*blocked).max(at + gap);
                     }
@@ -120,6 +123,7 @@ impl User {
             self.release_at = Some(now + plan.inactivity);
             return;
         }
+        self.look(now, cx);
         self.reset();
         // Nearly all mobiles of a carrier are idle: they keep no memory for the next connection.
         (self.spare, self.arrivals) = Default::default();

@@ -5,6 +5,7 @@ use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 
 use super::User;
 use crate::ofdma::plan::Plan;
+use crate::ofdma::rrc::State;
 
 impl User {
     /// Whether it can do that, in a cell that messages call `cell`.
@@ -44,7 +45,13 @@ impl User {
                 }
             }
             if matches!(command.change, Change::Handover { .. }) {
-                self.tracks.mode(now, ModeState::Handover, Some(until), cx);
+                if self.is_empty() {
+                    self.release_inactive(now, cx);
+                }
+                // Without a connection the mobile selects the cell by itself.
+                if !matches!(self.rrc.state(), State::Idle | State::Inactive) {
+                    self.tracks.mode(now, ModeState::Handover, Some(until), cx);
+                }
                 self.establish_again(now, until, DropCause::Handover, cx);
             } else {
                 self.movement.block(directions, until);

@@ -119,7 +119,10 @@ impl User {
         match transition {
             Transition::Handover { to, gap } | Transition::Reselection { to, gap } => {
                 self.tracks.cell(at, to, cx);
-                self.tracks.mode(at, ModeState::Handover, Some(at + gap), cx);
+                // Without a connection the mobile has selected the cell by itself.
+                if self.rrc.was_connected(at) {
+                    self.tracks.mode(at, ModeState::Handover, Some(at + gap), cx);
+                }
                 if at + gap > now {
                     self.establish_again(now, at + gap, DropCause::Handover, cx);
                     // The base station may have found it in a slot: then nothing else makes the

@@ -138,7 +138,7 @@ impl Mobile {
             self.reconnect(now, cx);
         }
         let is_empty = self.links.iter().all(RadioLink::is_empty);
-        if self.reconnection.is_some() && self.rrc.next_change(is_empty).is_some_and(|at| at <= now) {
+        if self.rrc.next_change(is_empty).is_some_and(|at| at <= now) {
             // A handover before `now` is one of the state that ends.
             self.look_around(now, cx);
         }

@@ -69,11 +69,13 @@ impl Mobile {
         match transition {
             Transition::Handover { to, gap } => {
                 self.tracks.cell(at, to, cx);
-                let is_dedicated = self.rrc.state() == RrcState::CellDch;
+                let state = self.rrc.state();
                 let lost = match &mut self.reconnection {
-                    Some(reconnection) if is_dedicated => reconnection.draw(),
+                    Some(reconnection) if state == RrcState::CellDch => reconnection.draw(),
                     // A connection without a dedicated channel has no radio link that could fail.
                     Some(reconnection) if reconnection.is_running() => None,
+                    // TS 25.304 §5.2: cell reselection, as without a connection.
+                    _ if matches!(state, RrcState::Idle | RrcState::CellPch) => None,
                     Some(_) | None => Some(false),
                 };
                 // Without a connection the mobile has selected the cell by itself.
