@@ -16,8 +16,8 @@ pub enum ConfigError {
     Kind,
     /// Cells at positions without a network of the technology.
     #[error(
-        "cells at positions need `network`, which presets at up to {} GHz have; otherwise, conditions are `ci`, \
-         `level`, `table` or `recorded`", PathLoss::HIGHEST / 1e3
+        "an environment, and cells at positions, need `network`, which presets of NB-IoT and above {} GHz do not have: \
+         write it, or give `ci`, `level`, `table` or `recorded`", PathLoss::HIGHEST / 1e3
     )]
     Network,
     /// Fading profiles, for a bearer without block errors for them.
