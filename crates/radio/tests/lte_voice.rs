@@ -3,7 +3,8 @@
 use crate::common;
 use crate::common::cells::{at_millis, config, statistics};
 use airpath_core::{
-    ComponentId, Context, Direction, DropCause, Dropped, Instant, Packet, Seed, SegmentInfo, SegmentLookup, Slot, Span,
+    ComponentId, Context, Direction, DropCause, Dropped, Event, Instant, Memory, Packet, PacketStep, Seed, SegmentInfo,
+    SegmentLookup, Slot, Span,
 };
 use airpath_link::command::Change;
 use airpath_link::{Bearer, BearerCommand};
@@ -165,4 +166,28 @@ fn a_voice_bearer_that_no_packet_uses_is_refused() {
         assert_eq!(error.field(), key);
         assert!(error.to_string().contains(text), "{more}: {error}");
     }
+}
+
+#[test]
+fn the_backlog_is_that_of_voice_and_data() {
+    let config: Config = config("lte-10mhz", &format!("conditions.ci = \"20 dB\"\n{VOICE}"), &["rrc", "drx", "pdcp"]);
+    let mut bearer = config.build(&[None], Seed::new(3), "cell").expect("sound parameters");
+    let (mut log, mut dropped) = (Memory::default(), Vec::new());
+    let mut cx = Context::new(Some(&mut log), &mut dropped, ComponentId(0));
+    cx.with_segments(&Calls);
+    for (id, size) in [1500, 1500, 60, 1500].into_iter().enumerate() {
+        bearer.push(Instant::ZERO, Direction::Down, common::packet(id as u64, 0, size), &mut cx);
+    }
+    let backlogs: Vec<_> = log
+        .events
+        .iter()
+        .filter_map(|(_, _, event)| match event {
+            Event::Packet(packet) => match packet.step {
+                PacketStep::Queued { backlog_packets, backlog_bytes } => Some((backlog_packets, backlog_bytes)),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(backlogs, [(1, 1500), (2, 3000), (3, 3060), (4, 4560)]);
 }

@@ -35,6 +35,13 @@ impl Channels {
         }
     }
 
+    /// Packets that wait in the queues, and their bytes.
+    pub fn backlog(&self) -> (u32, u64) {
+        let (packets, bytes) = self.data.backlog();
+        let (voice_packets, voice_bytes) = self.voice.as_ref().map_or((0, 0), |voice| voice.backlog());
+        (packets + voice_packets, bytes + voice_bytes)
+    }
+
     fn for_each(&mut self, mut act: impl FnMut(&mut Rlc)) {
         if let Some(voice) = &mut self.voice {
             act(voice);

@@ -421,7 +421,8 @@ impl User {
     ) -> Admission {
         cx.direction = direction;
         let channel = self.channel_of(direction, &packet, plan, cx);
-        let rlc = self.channels(direction).channel(channel);
+        let channels = self.channels(direction);
+        let rlc = channels.channel(channel);
         rlc.counters.offer(&packet);
         if let Err(cause) = rlc.enqueue(now, packet, cx) {
             rlc.counters.lose(&packet, cause);
@@ -429,7 +430,7 @@ impl User {
             return Admission::Dropped(cause);
         }
         cx.packet(now, packet, || {
-            let (backlog_packets, backlog_bytes) = rlc.backlog();
+            let (backlog_packets, backlog_bytes) = channels.backlog();
             PacketStep::Queued { backlog_packets, backlog_bytes }
         });
         Admission::Queued
