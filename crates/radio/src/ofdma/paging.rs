@@ -26,7 +26,8 @@ pub struct PowerSaving {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExtendedDrx {
-    /// The cycle: 5.12 s to 10485.76 s, that is 2.9 hours (TS 24.008 §10.5.5.32).
+    /// The cycle (TS 24.008 §10.5.5.32): of LTE and LTE-M 5.12 s to 2621.44 s, that is 44 minutes,
+    /// of NB-IoT 20.48 s to 10485.76 s, that is 2.9 hours.
     pub cycle: Span,
     /// The paging time window at the begin of each cycle.
     pub window: Span,
