@@ -66,6 +66,13 @@ def test_planned_handovers_are_counted(preset: str):
     assert result.mobiles["handovers"].to_list() == [2]
 
 
+@pytest.mark.parametrize("preset", ["lte-20mhz", "nr-n78-100mhz-sa", "lte-cat-m1", "umts-r99-states"])
+def test_no_planned_handover_of_an_idle_mobile_is_counted(preset: str):
+    changes = [{"at": f"{at} s", "handover": "200 ms"} for at in (4, 43)]
+    result = run(scenario(preset) | {"flow": [PING], "change": changes})
+    assert result.mobiles["handovers"].to_list() == [entries(result, "mode").count("handover")] == [1]
+
+
 QUIET = ["lte-20mhz", "nr-n78-100mhz-sa", "nsa", "lte-cat-m1", "hspa-plus-21", "umts-r99-384", "wifi-n"]
 
 

@@ -69,13 +69,12 @@ impl Mobile {
         match transition {
             Transition::Handover { to, gap } => {
                 self.tracks.cell(at, to, cx);
-                let state = self.rrc.state();
+                let (is_dedicated, selects_cells) = (self.rrc.state() == RrcState::CellDch, self.selects_cells());
                 let lost = match &mut self.reconnection {
-                    Some(reconnection) if state == RrcState::CellDch => reconnection.draw(),
+                    Some(reconnection) if is_dedicated => reconnection.draw(),
                     // A connection without a dedicated channel has no radio link that could fail.
                     Some(reconnection) if reconnection.is_running() => None,
-                    // TS 25.304 §5.2: cell reselection, as without a connection.
-                    _ if matches!(state, RrcState::Idle | RrcState::CellPch) => None,
+                    _ if selects_cells => None,
                     Some(_) | None => Some(false),
                 };
                 // Without a connection the mobile has selected the cell by itself.
@@ -113,6 +112,11 @@ impl Mobile {
         }
     }
 
+    /// Whether the mobile changes its cell by itself, as in idle and in CELL_PCH (TS 25.304 §5.2).
+    const fn selects_cells(&self) -> bool {
+        matches!(self.rrc.state(), RrcState::Idle | RrcState::CellPch)
+    }
+
     /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes
     /// to IP after it.
     pub(super) fn hand_over(
@@ -124,7 +128,9 @@ impl Mobile {
         cx: &mut Context<'_>,
     ) {
         let until = at + gap;
-        self.tracks.mode(at, ModeState::Handover, Some(until), cx);
+        if !self.selects_cells() {
+            self.tracks.mode(at, ModeState::Handover, Some(until), cx);
+        }
         self.block(now, until);
         self.held_until = self.held_until.max(until + self.mobility.driver_hold);
         match buffer {
