@@ -241,7 +241,8 @@ impl Entry {
         (self.schema)()
     }
 
-    /// The keys of the parameters, or those of their table `table`; none if there is no such table.
+    /// The keys of the parameters in alphabetical order, or those of their table `table`; none if there
+    /// is no such table.
     pub fn keys(&self, table: Option<&str>) -> Vec<String> {
         let schema = self.schema();
         let properties = schema.get("properties");
@@ -249,7 +250,9 @@ impl Entry {
             None => properties,
             Some(table) => properties.and_then(|it| it.get(table)).and_then(|it| it.get("properties")),
         };
-        let keys = properties.and_then(|it| it.as_object()).map(|it| it.keys().cloned().collect());
-        keys.unwrap_or_default()
+        let mut keys: Vec<String> =
+            properties.and_then(|it| it.as_object()).into_iter().flat_map(|it| it.keys().cloned()).collect();
+        keys.sort_unstable();
+        keys
     }
 }

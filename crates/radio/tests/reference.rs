@@ -3,6 +3,7 @@
 //!
 //! `AIRPATH_BLESS=1 cargo test -p airpath-radio --test all reference::` writes them again.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -104,7 +105,9 @@ fn keys(schema: &Value) -> Vec<Key> {
 
 fn table(schema: &Value, at: &str, keys: &mut Vec<Key>) {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for (name, value) in schema["properties"].as_object().into_iter().flatten() {
+    // A feature of serde_json, which another crate of the build may select, sets their order.
+    let properties: BTreeMap<&String, &Value> = schema["properties"].as_object().into_iter().flatten().collect();
+    for (name, value) in properties {
         let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
         key(value, &path, required.contains(&name.as_str()), keys);
     }
