@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::common::cells::{Outcome, at_millis, burst, config, first_errors, mean_down, run, statistics, try_config};
 use crate::common::contracts::{keeps_contracts, traffic};
 use airpath_core::{Aspect, Direction, DropCause, Instant, LteRrcState, Seed, Span, StateValue};
+use airpath_link::testing::idle_sleeps;
 use airpath_radio::ModelError;
 use airpath_radio::common::slots::{Offsets, SlotPattern, Timeline};
 use airpath_radio::lte;
@@ -518,6 +519,17 @@ fn a_mobile_with_half_duplex_does_not_receive_in_a_slot_in_which_it_sends() {
     let error = Nr::new(&config, 1, Seed::new(1), "cell").expect_err("with TDD");
     assert_eq!(error.field(), "mobile.duplex");
     assert!(error.to_string().contains("full with `cell.tdd`"), "{error}");
+}
+
+#[test]
+fn a_weak_uplink_with_a_report_in_each_block_sends_all() {
+    // Blocks of 4 and 9 bytes, all that was reported, had no room for data beside the report.
+    let more = "conditions.ci = \"2 dB\"\nuplink.bler = 0.0\ndownlink.bler = 0.0\nharq.nack_to_ack = 0.0\n";
+    let config: Config = config("nr-n78-low-latency", more, &[]);
+    let arrivals = traffic(120, 1, Span::from_millis(46)).arrivals(10928432402939876614);
+    let end = arrivals[arrivals.len() - 1].at + Span::from_secs(600);
+    let make = || Nr::new(&config, 1, Seed::new(5), "cell").expect("sound parameters");
+    idle_sleeps(make, &arrivals, end);
 }
 
 fn any_config() -> impl Strategy<Value = Config> {

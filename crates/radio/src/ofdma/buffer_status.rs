@@ -15,6 +15,20 @@ pub const SHORT_REPORT: u32 = 2;
 /// before the next report.
 const UNLIMITED: u64 = 1 << 40;
 
+/// A buffer status report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferStatus {
+    /// The slot in which its block was sent first. The base station may receive the block some
+    /// retransmissions later, after newer reports.
+    pub at: Instant,
+    /// Bytes that waited then at the mobile: at the base station, the limit of their level.
+    pub bytes: u64,
+    /// Some of them are voice.
+    pub has_voice: bool,
+    /// The block had no room for data beside it.
+    pub is_alone: bool,
+}
+
 /// The reports of a mobile.
 #[derive(Clone, Debug)]
 pub struct Reporting {
@@ -94,15 +108,13 @@ pub fn reported(waiting: u64, levels: &BufferSizes) -> u64 {
 /// The base station's view of the buffer of a mobile.
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
-    /// The last report, and the slot in which its block was sent first.
-    reported: u64,
-    reported_at: Instant,
+    /// The last report.
+    last: BufferStatus,
     /// Bytes of the grants for slots after that of the last report, with those slots.
     granted: VecDeque<(Instant, u64)>,
     sum: u64,
-    /// Reports in transit: when they can be used, the slot of the report, its bytes, and whether
-    /// some are voice.
-    heard: VecDeque<(Instant, Instant, u64, bool)>,
+    /// Reports in transit, with the time from which they can be used.
+    heard: VecDeque<(Instant, BufferStatus)>,
     /// The last report had voice, and no grant has followed.
     is_urgent: bool,
     /// A scheduling request that was not granted yet.
@@ -115,10 +127,9 @@ impl Knowledge {
         self.is_requested = true;
     }
 
-    /// A report was received that can be used from `usable` on. Its block was sent first at
-    /// `sent`, which may be some retransmissions before: reports can be received out of order.
-    pub fn hear(&mut self, usable: Instant, sent: Instant, bytes: u64, has_voice: bool) {
-        self.heard.push_back((usable, sent, bytes, has_voice));
+    /// A report was received that can be used from `usable` on.
+    pub fn hear(&mut self, usable: Instant, status: BufferStatus) {
+        self.heard.push_back((usable, status));
     }
 
     /// Whether voice waits for a grant.
@@ -130,19 +141,18 @@ impl Knowledge {
     /// When a report can be used next.
     #[inline]
     pub fn next_event(&self) -> Option<Instant> {
-        self.heard.front().map(|(usable, ..)| *usable)
+        self.heard.front().map(|(usable, _)| *usable)
     }
 
     /// Takes the reports that can be used at `now`.
     pub fn advance(&mut self, now: Instant) {
-        while let Some((_, sent, bytes, has_voice)) = self.heard.front().copied().filter(|(usable, ..)| *usable <= now)
-        {
+        while let Some((_, status)) = self.heard.front().copied().filter(|(usable, _)| *usable <= now) {
             self.heard.pop_front();
-            if sent < self.reported_at {
+            if status.at < self.last.at {
                 continue;
             }
-            (self.reported, self.reported_at, self.is_urgent) = (bytes, sent, has_voice);
-            while let Some((_, granted)) = self.granted.front().copied().filter(|(at, _)| *at <= sent) {
+            (self.last, self.is_urgent) = (status, status.has_voice);
+            while let Some((_, granted)) = self.granted.front().copied().filter(|(at, _)| *at <= status.at) {
                 self.granted.pop_front();
                 self.sum -= granted;
             }
@@ -151,11 +161,13 @@ impl Knowledge {
 
     /// Bytes that the base station would grant now; `first` is what it grants for a request,
     /// without a report. It continues with grants of that size, one at a time, until a report is
-    /// zero.
+    /// zero. After a block without room for data a grant has at least that size: reports do not
+    /// count headers (TS 36.321 and TS 38.321 §6.1.3.1).
     #[inline]
     pub fn wanted(&self, first: u64, is_granted: bool) -> u64 {
-        match self.reported.saturating_sub(self.sum) {
-            0 if self.is_requested || (self.reported > 0 && !is_granted && self.heard.is_empty()) => first,
+        match self.last.bytes.saturating_sub(self.sum) {
+            0 if self.is_requested || (self.last.bytes > 0 && !is_granted && self.heard.is_empty()) => first,
+            wanted if wanted > 0 && self.last.is_alone => wanted.max(first),
             wanted => wanted,
         }
     }
@@ -186,7 +198,7 @@ mod tests {
         let mut knowledge = Knowledge::default();
         knowledge.granted(at(4), 100);
         knowledge.granted(at(9), 300);
-        knowledge.hear(at(8), at(4), 1000, false);
+        knowledge.hear(at(8), BufferStatus { at: at(4), bytes: 1000, ..BufferStatus::default() });
         assert_eq!(knowledge.next_event(), Some(at(8)));
         knowledge.advance(at(8));
         assert_eq!(knowledge.wanted(100, true), 700);
@@ -197,12 +209,25 @@ mod tests {
         let mut knowledge = Knowledge::default();
         // The block of slot 0 reports 0 bytes and is decoded in slot 8. Meanwhile that of
         // slot 2 reports 100 kB, and grants for slots 10 and 11 follow.
-        knowledge.hear(at(6), at(2), 100_000, false);
+        knowledge.hear(at(6), BufferStatus { at: at(2), bytes: 100_000, ..BufferStatus::default() });
         knowledge.advance(at(6));
         knowledge.granted(at(10), 1000);
         knowledge.granted(at(11), 1000);
-        knowledge.hear(at(12), at(0), 0, false);
+        knowledge.hear(at(12), BufferStatus::default());
         knowledge.advance(at(12));
         assert_eq!(knowledge.wanted(100, true), 98_000);
+    }
+
+    #[test]
+    fn a_block_without_room_for_data_is_followed_by_a_larger_one() {
+        let mut knowledge = Knowledge::default();
+        let status = BufferStatus { at: at(2), bytes: 10, ..BufferStatus::default() };
+        knowledge.hear(at(6), status);
+        knowledge.advance(at(6));
+        assert_eq!(knowledge.wanted(100, true), 10);
+        knowledge.granted(at(8), 9);
+        knowledge.hear(at(10), BufferStatus { at: at(8), is_alone: true, ..status });
+        knowledge.advance(at(10));
+        assert_eq!(knowledge.wanted(100, true), 100);
     }
 }

@@ -17,6 +17,7 @@ use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Span, earliest};
 use airpath_link::Departure;
 
+use super::buffer_status::BufferStatus;
 use super::pdcp::Pdcp;
 use super::reordering::{self, Reordering};
 use super::rlc_am::{self, Am, Status};
@@ -104,17 +105,6 @@ impl Block {
     pub const fn count(&self) -> usize {
         self.pdus.len() + self.voice.len()
     }
-}
-
-/// A buffer status report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BufferStatus {
-    /// The subframe of the first transmission of its block.
-    pub at: Instant,
-    /// Bytes that waited then at the mobile.
-    pub bytes: u64,
-    /// Some of them are voice.
-    pub has_voice: bool,
 }
 
 /// The RLC of one direction.

@@ -4,10 +4,10 @@ use airpath_core::{Context, Direction, Instant, Span};
 
 use super::User;
 use crate::ofdma::UplinkHarq;
-use crate::ofdma::buffer_status::{self, SHORT_REPORT};
+use crate::ofdma::buffer_status::{self, BufferStatus, SHORT_REPORT};
 use crate::ofdma::harq::Planned;
 use crate::ofdma::plan::{Plan, UplinkTimes};
-use crate::ofdma::rlc::{Block, BufferStatus};
+use crate::ofdma::rlc::Block;
 use crate::ofdma::rrc::State;
 use crate::ofdma::scheduling_request::Request;
 use crate::ofdma::transport_block::Sent;
@@ -139,9 +139,9 @@ impl User {
             self.learn_from(direction, received + plan.processing, sent.format.blocks, !errored);
         }
         if !errored {
-            if let Some(BufferStatus { at, bytes, has_voice }) = sent.block.buffer_status {
-                let reported = buffer_status::reported(bytes, plan.buffer_sizes);
-                self.knowledge.hear(received + plan.processing, at, reported, has_voice);
+            if let Some(status) = sent.block.buffer_status {
+                let bytes = buffer_status::reported(status.bytes, plan.buffer_sizes);
+                self.knowledge.hear(received + plan.processing, BufferStatus { bytes, ..status });
             }
             self.arrivals[direction as usize].push_back((received, sent.block));
         } else if sent.attempts >= plan.max_transmissions || self.is_taken_for_positive(plan) {
@@ -187,8 +187,8 @@ impl User {
         let waiting = self.waiting_up(now);
         // Padding that has room for a report is one (padding BSR).
         if comes_first || room - used >= SHORT_REPORT {
-            block.buffer_status =
-                Some(BufferStatus { at: now, bytes: waiting, has_voice: self.up.waiting_voice() > 0 });
+            let (has_voice, is_alone) = (self.up.waiting_voice() > 0, used == 0);
+            block.buffer_status = Some(BufferStatus { at: now, bytes: waiting, has_voice, is_alone });
             self.reporting.sent(now, waiting);
             self.request.cancel();
         }
@@ -218,7 +218,8 @@ impl User {
             self.reporting.sent(now, waiting);
             if self.look_around(now, plan, cx).covered {
                 let has_voice = self.up.waiting_voice() > 0;
-                self.knowledge.hear(usable, now, buffer_status::reported(waiting, plan.buffer_sizes), has_voice);
+                let bytes = buffer_status::reported(waiting, plan.buffer_sizes);
+                self.knowledge.hear(usable, BufferStatus { at: now, bytes, has_voice, is_alone: false });
             }
         }
         if self.request.send(now, plan) == Some(Request::Scheduling) && self.look_around(now, plan, cx).covered {
