@@ -241,8 +241,8 @@ impl Entry {
         (self.schema)()
     }
 
-    /// The keys of the parameters in alphabetical order, or those of their table `table`; none if there
-    /// is no such table.
+    /// The keys of the parameters in alphabetical order, or those of their table `table`; none if
+    /// there is no such table.
     pub fn keys(&self, table: Option<&str>) -> Vec<String> {
         let schema = self.schema();
         let properties = schema.get("properties");
