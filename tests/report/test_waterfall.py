@@ -219,7 +219,8 @@ def test_a_page_without_packets_has_a_waterfall_without_radio(tmp_path: Path) ->
     result = airpath.run(SCENARIO, set=off, out=tmp_path / "silent")
     figure = plot.waterfall(result)
     assert "did not log" in plot.caption_of(figure).notes[0]
-    assert views(result)[0].requests[0].phases[0].name == "queued"
+    # The look-ups of names are in the table of objects.
+    assert views(result)[0].requests[0].phases[0].name == "dns"
     with pytest.raises(plot.NothingToDrawError):
         plot.waterfall(result, view=7)
 

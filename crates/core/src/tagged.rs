@@ -1,6 +1,7 @@
 //! Tables in which one key selects a structure, and so the other keys.
 
-use serde::de::Error;
+use serde::de::{DeserializeOwned, Error, IntoDeserializer};
+use serde::{Deserialize, Deserializer};
 
 /// Implements `Deserialize` for an enumeration whose variants have structures of the same name. A
 /// key of the table selects the variant.
@@ -33,6 +34,7 @@ use serde::de::Error;
 /// }
 ///
 /// let error = |text| toml::from_str::<Shape>(text).expect_err("wrong").message().to_owned();
+/// assert_eq!(error("kind = 3"), "invalid type: integer `3`, expected a string");
 /// assert_eq!(error("kind = 'circle'"), "missing field `radius`");
 /// assert_eq!(error("kind = 'circle'\nwidth = 3"), "unknown field `width`, expected `kind` or `radius`");
 /// assert!(matches!(toml::from_str("kind = 'rounded-box'"), Ok(Shape::RoundedBox(RoundedBox { width: 0, .. }))));
@@ -54,6 +56,7 @@ macro_rules! deserialize_by_key {
                 #[derive(::serde::Deserialize)]
                 #[serde(deny_unknown_fields)]
                 struct Keys {
+                    #[serde(deserialize_with = "::airpath_core::tagged::name")]
                     $selector: Selector,
                     $($key: Option<$of>,)+
                 }
@@ -79,6 +82,15 @@ macro_rules! deserialize_by_key {
         })+
         read
     }};
+}
+
+/// Reads a name, and then what has it. Formats have no clear error for an enumeration with a value
+/// that is no text.
+///
+/// # Errors
+/// If the value is no text, or nothing has this name.
+pub fn name<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
+    T::deserialize(String::deserialize(deserializer)?.into_deserializer())
 }
 
 /// A field with values of a key of type `T`.
