@@ -179,7 +179,7 @@ def obstacle() -> str | None:
         return "links need Linux"
     line = [*_PROGRAM, "link", "wired", "--serve", f"{shlex.quote(sys.executable)} -m http.server 8000", "--", "true"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
-    return None if done.returncode == 0 else _last_line(done.stderr)
+    return None if done.returncode == 0 else _message(done.stderr)
 
 
 def _run(line: Sequence[str], timeout: float, links: Links | None) -> None:
@@ -195,12 +195,14 @@ def _run(line: Sequence[str], timeout: float, links: Links | None) -> None:
                 links.remove(process)
             process.kill()
     if process.returncode != 0:
-        raise RealtimeError(_last_line(errors))
+        raise RealtimeError(_message(errors))
 
 
-def _last_line(text: str) -> str:
+def _message(text: str) -> str:
+    """Return the last error on standard error, or its last line. A next step is below it."""
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].removeprefix("error: ") if lines else "the link ended without a message"
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return [*lines, *errors][-1] if lines else "the link ended without a message"
 
 
 def _options(name: str, pairs: Any) -> list[str]:
