@@ -195,3 +195,9 @@ def _name(scenario: str | Path | Mapping[str, Any], folder: Path) -> str:
     path = folder / "scenario.toml"
     path.write_text(text, encoding="utf-8")
     return str(path)
+
+
+def error_in(text: str) -> str | None:
+    """Return the last error that a command of airpath printed, without its next step."""
+    errors = [line.removeprefix("error: ") for line in text.splitlines() if line.startswith("error: ")]
+    return errors[-1] if errors else None

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airpath.after_end import Late, flows_of, late_in, merged
 from airpath.cli.messages import note
-from airpath.late import Late, flows_of, late_in, merged
 
 if TYPE_CHECKING:
     from airpath.sweep import Plan

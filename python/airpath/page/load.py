@@ -13,7 +13,7 @@ from typing import Any
 
 from airpath import extras
 from airpath.files import temporary_folder
-from airpath.link import Linked, link, new_link_result, read_link
+from airpath.link import Linked, error_in, link, new_link_result, read_link
 from airpath.next_step import WithNextStep
 from airpath.page import authority, files, har_browser, har_log, recording
 from airpath.page.devtools import executable
@@ -348,9 +348,8 @@ def _reason(folder: Path, linked: Linked) -> LoadError:
     if file.is_file():
         reason = json.loads(file.read_text(encoding="utf-8"))
         return LoadError(reason["message"], next_step=reason["next_step"])
-    lines = (linked.stderr or b"").decode(errors="replace").strip().splitlines()
-    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return LoadError(errors[-1] if errors else "\n".join(lines[-5:]) or "no message")
+    text = (linked.stderr or b"").decode(errors="replace").strip()
+    return LoadError(error_in(text) or "\n".join(text.splitlines()[-5:]) or "no message")
 
 
 def _keep(folder: Path, out: Path, chosen: _Target) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from airpath.link import error_in
 from airpath.run import override_texts
 from airpath.scenario import read_scenario
 
@@ -199,10 +200,9 @@ def _run(line: Sequence[str], timeout: float, links: Links | None) -> None:
 
 
 def _message(text: str) -> str:
-    """Return the last error on standard error, or its last line. A next step is below it."""
+    """Return the last error on standard error, or its last line."""
     lines = [line for line in text.splitlines() if line.strip()]
-    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return [*lines, *errors][-1] if lines else "the link ended without a message"
+    return error_in(text) or (lines[-1] if lines else "the link ended without a message")
 
 
 def _options(name: str, pairs: Any) -> list[str]:
