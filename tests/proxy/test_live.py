@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -407,6 +408,55 @@ def test_messages_without_a_reader_do_not_end_the_proxy(network: Network, need, 
             assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
             proxy.terminate()
             assert proxy.wait(timeout=20) == 0
+
+
+def test_an_interface_that_was_down_is_used_again(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    with network.started("server", *_web(network, tmp_path)):
+        _wait_for(network, 8000)
+        with network.proxy() as proxy:
+
+            def opened() -> int:
+                assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+                return network.proxy_state()["opened"]
+
+            assert opened() == 1
+            network.run("router", "ip", "link", "set", "airpath0", "down")
+            assert opened() == 1
+            assert proxy.stderr is not None
+            _read_until(proxy.stderr, "the interface `airpath0` is down")
+            network.run("router", "ip", "link", "set", "airpath0", "up")
+            _read_until(proxy.stderr, "the interface `airpath0` is up")
+            assert opened() == 2
+            proxy.terminate()
+            assert proxy.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("removed", [["rule", "flush", "protocol", "165"], ["route", "flush", "table", "3135"]])
+def test_rules_and_routes_that_were_removed_are_installed_again(
+    network: Network, removed: list[str], need, tmp_path: Path
+) -> None:
+    need("curl")
+    before = network.state()
+    with network.started("server", *_web(network, tmp_path)):
+        _wait_for(network, 8000)
+        with network.proxy() as proxy:
+            running = network.state()
+            for family in ("-4", "-6"):
+                network.run("router", "ip", family, *removed)
+            until(lambda: network.state() == running, "the keeper has installed them again")
+            assert proxy.stderr is not None
+            _read_until(proxy.stderr, "they are installed again")
+            assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+            assert network.proxy_state()["opened"] == 1
+            proxy.terminate()
+            assert proxy.wait(timeout=20) == 0
+        until(lambda: network.state() == before, "the keeper has removed the rules")
+
+
+def _read_until(stream: IO[str], text: str) -> None:
+    """Read lines up to the one that contains `text`."""
+    assert any(text in line for line in stream), text
 
 
 def test_a_keeper_that_was_killed_is_reported(network: Network) -> None:

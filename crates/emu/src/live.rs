@@ -26,7 +26,7 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use airpath_core::{Instant, RandomStream, Seed, Sink, Span};
+use airpath_core::{RandomStream, Seed, Sink, Span};
 use airpath_path::middlebox::MiddleboxHop;
 use airpath_path::{Hop, Path as HopPath, PolledPath, Route, Topology};
 use airpath_proxy::Proxy;
@@ -135,15 +135,7 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
         forwarder.start_writer().map_err(LinkError::host("no thread can be started"))?;
     }
     let file = options.file.clone();
-    let mut operator = RouterOperator {
-        file,
-        config,
-        keeper,
-        keeper_check: Some(Instant::ZERO),
-        metrics,
-        started,
-        is_taken_over: false,
-    };
+    let mut operator = RouterOperator::new(file, config, keeper, metrics, started)?;
     let predecessor = taken.as_ref().map(|taken| taken.process);
     match taken {
         Some(taken) => {

@@ -5,12 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use airpath_core::{Instant, Span};
+use airpath_core::Span;
 use airpath_scenario::LiveConfig;
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::keeper::Keeper;
+use super::keeper::{Finding, Keeper};
 use super::metrics::MetricsServer;
 use super::rules::RulePlan;
 use super::state::State;
@@ -30,23 +32,67 @@ pub struct RouterOperator {
     pub config: LiveConfig,
     /// Installs the routing rules.
     pub keeper: Keeper,
-    /// When it is checked next whether the keeper runs; `None` after it has ended.
-    pub keeper_check: Option<Instant>,
     /// Serves metrics.
     pub metrics: MetricsServer,
+    /// Events of these two.
+    events: Epoll,
     /// Time of day when the clock was zero.
     pub started: Span,
     /// Whether another process has taken over.
     pub is_taken_over: bool,
 }
 
-/// Time between checks of the keeper.
-const KEEPER_CHECK_PERIOD: Span = Span::from_secs(1);
+/// The numbers of the sources in `events`.
+const METRICS: u64 = 0;
+const KEEPER: u64 = 1;
 
 /// The keys that can be changed while the proxy runs.
 const CHANGEABLE: &str = "`mobiles`, `interfaces` and `[proxy]`";
 
 impl RouterOperator {
+    /// The operator of a proxy with this configuration, which stands in `file`.
+    ///
+    /// # Errors
+    /// If the host cannot report events.
+    pub fn new(
+        file: PathBuf,
+        config: LiveConfig,
+        keeper: Keeper,
+        metrics: MetricsServer,
+        started: Span,
+    ) -> Result<Self, LinkError> {
+        let prepare = || {
+            let events = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+            events.add(metrics.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, METRICS))?;
+            // The end of the keeper stays readable: it is reported once.
+            events.add(keeper.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, KEEPER))?;
+            Ok(events)
+        };
+        let events =
+            prepare().map_err(|error: Errno| LinkError::Host("the event loop cannot be set up", error.into()))?;
+        Ok(Self { file, config, keeper, metrics, events, started, is_taken_over: false })
+    }
+
+    /// Reports what the keeper has found, and its end.
+    fn report_keeper(&mut self) {
+        let device = &self.config.device;
+        while let Some(finding) = self.keeper.finding() {
+            let found = match finding {
+                Finding::Down => {
+                    format!("the interface `{device}` is down: until it is up, packets do not enter the proxy")
+                }
+                Finding::Up => format!("the interface `{device}` is up: packets enter the proxy"),
+                Finding::Restored => {
+                    "routing rules of the proxy, or its routes, had been removed; they are installed again".to_owned()
+                }
+            };
+            message(format_args!("airpath: {found}"));
+        }
+        if self.keeper.has_ended() {
+            message(format_args!("airpath: {}", LinkError::KeeperEnded));
+        }
+    }
+
     /// Checks whether the configuration can change to `new` while the proxy runs.
     fn check_change(&self, new: &LiveConfig) -> Result<(), String> {
         let mut kept = self.config.clone();
@@ -76,6 +122,7 @@ impl RouterOperator {
         let new = LiveConfig::read(&text, &name.to_string()).map_err(|error| error.to_string())?;
         self.check_change(&new).map_err(|error| format!("{name}: {error}; start it again"))?;
         self.keeper.install(&RulePlan::of(&new))?;
+        self.report_keeper();
         forwarder.router_mut().into_iter().for_each(|router| router.reconfigure(&new));
         let now = forwarder.clock.now();
         if let Some(running) = forwarder.proxy_mut(now) {
@@ -88,24 +135,24 @@ impl RouterOperator {
 
 impl Operator for RouterOperator {
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.metrics.as_fd()
+        self.events.0.as_fd()
     }
 
     fn check(&mut self, forwarder: &mut Forwarder<'_>) {
         if let Some(output) = forwarder.check_outputs() {
             message(format_args!("airpath: the {output} cannot be written any more; the proxy continues"));
         }
-        let now = forwarder.clock.now();
-        if self.keeper_check.is_some_and(|at| at <= now) {
-            self.keeper_check = (!self.keeper.has_ended()).then(|| now + KEEPER_CHECK_PERIOD);
-            if self.keeper_check.is_none() {
-                message(format_args!("airpath: {}", LinkError::KeeperEnded));
-            }
-        }
     }
 
     fn handle_event(&mut self, forwarder: &mut Forwarder<'_>) -> bool {
-        self.metrics.serve(|| State::of(forwarder).expect("the path of a router is a proxy"));
+        let mut events = [EpollEvent::empty(); 2];
+        let count = self.events.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
+        for event in &events[..count] {
+            match event.data() {
+                KEEPER => self.report_keeper(),
+                _ => self.metrics.serve(|| State::of(forwarder).expect("the path of a router is a proxy")),
+            }
+        }
         true
     }
 

@@ -9,12 +9,13 @@
 //!
 //! The table has default routes through the TUN interface. When the process ends, the kernel
 //! removes the interface and with it the routes. The table is then empty, the lookup finds nothing,
-//! and the rules after these apply: the router forwards the packets past the proxy.
+//! and the rules after these apply: the router forwards the packets past the proxy. It does the
+//! same while the interface is down.
 //!
 //! The rules have a protocol number of their own, by which they are found and removed.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use airpath_scenario::{LiveConfig, Prefix, live};
 use netlink_packet_route::AddressFamily;
@@ -66,6 +67,28 @@ impl RulePlan {
         Ok(())
     }
 
+    /// Installs rules and routes again that other programs have removed. Returns whether any were.
+    ///
+    /// # Errors
+    /// Those of the kernel: `NetworkDown` while the interface is down, `NotFound` after its end.
+    pub fn restore(&self, netlink: &mut Netlink) -> io::Result<bool> {
+        let installed = self.installed(netlink)?;
+        let has_rules = self.rules().iter().all(|rule| installed.iter().any(|old| is_same(old, rule)));
+        if !has_rules {
+            self.install(netlink)?;
+        }
+        let index = netlink.index_of(&self.device)?;
+        let mut has_routes = true;
+        for family in FAMILIES.into_iter().filter(|family| self.has_mobiles(*family)) {
+            match netlink.add_default_route_to(self.table, index, any_address(family)) {
+                Ok(()) => has_routes = false,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(!has_rules || !has_routes)
+    }
+
     /// Removes all rules of this plan and of earlier ones with its priority.
     ///
     /// # Errors
@@ -111,13 +134,16 @@ impl RulePlan {
         Ok(installed)
     }
 
+    fn has_mobiles(&self, family: AddressFamily) -> bool {
+        self.mobiles.iter().any(|prefix| family_of(prefix) == family)
+    }
+
     /// The rules, in the order in which they are added: the lookups last.
     fn rules(&self) -> Vec<RuleMessage> {
         let last = self.priority + live::RULES - 1;
         let mut rules = Vec::new();
         for family in FAMILIES {
-            let has_family = |prefix: &&Prefix| family_of(prefix) == family;
-            if !self.mobiles.iter().any(|prefix| has_family(&prefix)) {
+            if !self.has_mobiles(family) {
                 continue;
             }
             let rule = |priority, action, attributes: &[RuleAttribute]| {
@@ -135,7 +161,7 @@ impl RulePlan {
                 rules.push(rule(self.priority, RuleAction::Goto, &attributes));
             }
             let table = RuleAttribute::Table(self.table);
-            for prefix in self.mobiles.iter().filter(has_family) {
+            for prefix in self.mobiles.iter().filter(|prefix| family_of(prefix) == family) {
                 let mut to = rule(
                     self.priority + 2,
                     RuleAction::ToTable,
@@ -161,6 +187,14 @@ impl RulePlan {
             }
         }
         rules
+    }
+}
+
+/// The address that stands for all of a family.
+const fn any_address(family: AddressFamily) -> IpAddr {
+    match family {
+        AddressFamily::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     }
 }
 
