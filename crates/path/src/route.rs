@@ -73,6 +73,7 @@ pub struct Route {
     next: Vec<[Next; 2]>,
     cell_of: Vec<usize>,
     access_of: Vec<usize>,
+    flows: usize,
 }
 
 /// The hops that a [`Route`] connects, as indices into the list of hops.
@@ -88,12 +89,15 @@ pub struct Plan {
     pub cell_of: Vec<usize>,
     /// The access link of each flow's server; empty if servers have none.
     pub access_of: Vec<usize>,
+    /// With access links, the number of flows: on the path, connection k of a flow has the number
+    /// of the flow plus k times this.
+    pub flows: usize,
 }
 
 impl Route {
     /// The route over `hops` hops that `plan` describes.
     pub fn new(hops: usize, plan: Plan) -> Self {
-        let Plan { fixed, middleboxes, first_cell, cell_of, access_of } = plan;
+        let Plan { fixed, middleboxes, first_cell, cell_of, access_of, flows } = plan;
         let mut next = vec![[Next::End; 2]; hops];
         let mut set = |hop: usize, down: Next, up: Next| next[hop] = [down, up];
         access_of.iter().for_each(|access| set(*access, Next::Hop(fixed), Next::End));
@@ -105,7 +109,7 @@ impl Route {
             last = *middlebox;
         }
         cell_of.iter().for_each(|cell| set(*cell, Next::End, Next::Hop(last)));
-        Self { fixed, first_cell, entry: [Next::Access(Some(fixed)), Next::Cell], next, cell_of, access_of }
+        Self { fixed, first_cell, entry: [Next::Access(Some(fixed)), Next::Cell], next, cell_of, access_of, flows }
     }
 
     /// The route over a single hop between all servers and all mobiles.
@@ -141,7 +145,10 @@ impl Route {
 
     #[inline]
     fn access(&self, FlowId(flow): FlowId) -> Option<usize> {
-        self.access_of.get(flow as usize).copied()
+        if self.access_of.is_empty() {
+            return None;
+        }
+        self.access_of.get((flow as usize).checked_rem(self.flows)?).copied()
     }
 
     /// The fixed network.
@@ -180,17 +187,18 @@ mod tests {
 
     #[test]
     fn packets_cross_the_hops_in_order() {
-        let plan =
-            Plan { fixed: 0, middleboxes: vec![1], first_cell: 2, cell_of: vec![2, 3, 2], access_of: vec![4, 5] };
+        let cell_of = vec![2, 3, 2];
+        let plan = Plan { fixed: 0, middleboxes: vec![1], first_cell: 2, cell_of, access_of: vec![4, 5], flows: 3 };
         let route = Route::new(6, plan.clone());
         assert_eq!(walk(&route, Direction::Down, 1, 1), [5, 0, 1, 3]);
         assert_eq!(walk(&route, Direction::Up, 0, 2), [2, 1, 0, 4]);
-        assert_eq!(walk(&route, Direction::Down, 7, 0), [0, 1, 2], "a flow without an access link");
-        assert_eq!(walk(&route, Direction::Up, 7, 0), [2, 1, 0]);
+        assert_eq!(walk(&route, Direction::Down, 7, 1), [5, 0, 1, 3], "another connection of flow 1");
+        assert_eq!(walk(&route, Direction::Down, 2, 0), [0, 1, 2], "a flow without an access link");
+        assert_eq!(walk(&route, Direction::Up, 2, 0), [2, 1, 0]);
         let route = Route::new(6, Plan { middleboxes: vec![], ..plan });
         assert_eq!(walk(&route, Direction::Down, 0, 1), [4, 0, 3]);
         assert_eq!(walk(&route, Direction::Up, 1, 0), [2, 0, 5]);
-        let plan = Plan { fixed: 0, middleboxes: vec![1, 2], first_cell: 3, cell_of: vec![3], access_of: vec![] };
+        let plan = Plan { middleboxes: vec![1, 2], first_cell: 3, cell_of: vec![3], ..Plan::default() };
         let two = Route::new(4, plan);
         assert_eq!(walk(&two, Direction::Down, 0, 0), [0, 1, 2, 3]);
         assert_eq!(walk(&two, Direction::Up, 0, 0), [3, 2, 1, 0]);

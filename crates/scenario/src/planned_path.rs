@@ -94,6 +94,8 @@ impl Scenario {
                 plan.access_of.push(hops.len());
                 hops.push((format!("access-{name}"), Hop::Bearer(access)));
             }
+            // Steering has a flow of probes for each interface.
+            plan.flows = plan.access_of.len() + self.steering.map_or(0, |_| mobiles.len());
         }
         let components = hops.len() + 1 + mobiles.len();
         if components > MOST_COMPONENTS {

@@ -1,6 +1,7 @@
 //! The tests of the crate's public interface, in one program: it links once.
 
 mod congestion;
+mod connections;
 mod contracts;
 mod full_disk;
 mod header_compression;

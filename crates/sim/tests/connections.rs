@@ -1,0 +1,35 @@
+//! Flows with several connections: their access link, a proxy, and their ends.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use airpath_core::{Seed, Span};
+use airpath_scenario::Scenario;
+use airpath_sim::flow::Flow;
+use airpath_sim::{Ended, Setup, Simulation};
+
+/// 40 ms of round trip, and 40 ms more to the proxy.
+const WIRED: &str = "format = 1\nduration = \"600 s\"\n[fixed]\ndelay = \"20 ms\"\n[bearer]\nmodel = \"wired\"\n\
+                     downlink = { rate = \"8 Mbit/s\", delay = \"20 ms\" }\n\
+                     uplink = { rate = \"8 Mbit/s\", delay = \"20 ms\" }\n";
+
+/// Runs a scenario on these links to its end, and looks at its flows.
+fn finished<T>(more: &str, look: impl FnOnce(&Simulation<'_>) -> T) -> T {
+    let scenario = Scenario::read(&format!("{WIRED}{more}"), "test.toml", Path::new(""), &[]).expect("it is valid");
+    let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+    assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished, "{more}");
+    look(&simulation)
+}
+
+#[test]
+fn all_connections_of_a_flow_cross_its_access_link() {
+    let ftp = "[access]\nrate = \"100 kbit/s\"\n[[flow]]\nkind = \"ftp\"\nfile = \"100 kB\"\n";
+    for number in ["", "[[flow]]\nkind = \"ping\"\nrequests = 1\n"] {
+        let time = finished(&format!("{ftp}{number}"), |simulation| {
+            let Flow::Ftp(flow) = &simulation.flows()[0] else { panic!("it is a session of FTP") };
+            flow.client.transfer_time()
+        });
+        // 100 kB take 8 s without headers.
+        assert!((Span::from_secs(8)..Span::from_secs(9)).contains(&time), "{time}");
+    }
+}
