@@ -26,7 +26,8 @@ const COMPONENT: Field = field("component", None, "name of the component that re
 const FLOW: Field = field(
     "flow",
     None,
-    "number of the flow; connection k of a page (from 0) has that of the page plus k times the number of flows",
+    "number of the flow; connection k (from 0) of a flow with several has that of the flow plus k times the number of \
+     flows",
 );
 const USER: Field = field("user", None, "number of the mobile");
 

@@ -33,3 +33,19 @@ fn all_connections_of_a_flow_cross_its_access_link() {
         assert!((Span::from_secs(8)..Span::from_secs(9)).contains(&time), "{time}");
     }
 }
+
+#[test]
+fn a_connection_begins_while_a_proxy_closes_the_one_before() {
+    let flow = "[[flow]]\nkind = \"transactions\"\nresponse = \"500 B\"\nconnections = \"each\"\ntransactions = 5\n";
+    let longest = |proxy: &str| {
+        finished(&format!("{proxy}{flow}"), |simulation| {
+            let Flow::Transactions(flow) = &simulation.flows()[0] else { panic!("they are transactions") };
+            assert_eq!(flow.client.latencies().count(), 5);
+            flow.client.latencies().iter().max().expect("there are five")
+        })
+    };
+    let (plain, split) = (longest(""), longest("[proxy]\n"));
+    // Two round trips; the first of them ends at the proxy.
+    assert!(plain < Span::from_millis(170), "{plain}");
+    assert!(split < Span::from_millis(130), "{split}");
+}

@@ -78,7 +78,7 @@ def connections(result: Result, repetition: int) -> Iterator[Connection]:
     flows = [row for row in result.summary["flows"] if row["repetition"] == repetition]
     known = {row["flow"]: row for row in flows}
     for flow in sorted(set(senders["flow"])):
-        # Connection k of a page has the number of the page plus k times the number of flows.
+        # Connection k of a flow has its number plus k times the number of flows.
         row = known[flow % len(flows)]
         title = row["name"] if flow in known else f"{row['name']}, connection {flow // len(flows)}"
         packets, states = steps.filter(flow=flow), senders.filter(flow=flow)

@@ -109,12 +109,19 @@ def _connections(result: Result, repetition: int) -> list[tuple[dict[str, Any], 
         for flow in result.summary["flows"]
         # The settings of QUIC are in the place of those of TCP.
         if flow["repetition"] == repetition and flow.get("tcp") is not None and "quic" not in flow["tcp"]
-        for number in range(flow.get("opened") or 1)
+        for number in range(_opened(flow))
     ]
 
 
+def _opened(flow: dict[str, Any]) -> int:
+    """Return the number of connections that a flow has opened, at least one."""
+    if flow["kind"] == "transactions":
+        return max(flow["sent"], 1) if flow["connections"] == "each" else 1
+    return flow.get("opened") or 1
+
+
 def _stride(result: Result, repetition: int) -> int:
-    """Return the distance of the numbers of a page's connections."""
+    """Return the distance of the numbers of a flow's connections."""
     return sum(flow["repetition"] == repetition for flow in result.summary["flows"])
 
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use airpath_app::Transactions;
-use airpath_app::transactions::{Client, ClientStep, Server};
+use airpath_app::transactions::{Client, ClientStep, Connections as Number, Server};
 use airpath_core::{AppStep, Context, Instant};
 use airpath_path::Side;
 use airpath_scenario::tcp::Settings;
@@ -40,7 +40,8 @@ impl TransactionsFlow {
             work,
             tcp: tcp.clone(),
             negotiated: None,
-            connections: Connections::new(Arc::clone(&tcp.config), false),
+            // One may begin while the one before closes.
+            connections: Connections::new(Arc::clone(&tcp.config), work.connections == Number::Each),
             aborted: None,
             over: false,
         }
