@@ -123,13 +123,19 @@ impl Client {
         match self.state {
             ClientState::Opening(since) if transport.is_established() => {
                 self.connects.add(now.since(since));
-                self.state = match self.work.connections {
-                    Connections::One => ClientState::Idle,
+                match self.work.connections {
+                    Connections::One => {
+                        self.state = ClientState::Idle;
+                        if self.is_over(now) {
+                            // The time was over before the connection was open.
+                            transport.close();
+                        }
+                    }
                     Connections::Each => {
                         transport.write(self.work.request.get());
-                        ClientState::Awaiting(since)
+                        self.state = ClientState::Awaiting(since);
                     }
-                };
+                }
                 self.due = now;
                 ClientStep::Connected
             }
@@ -298,6 +304,13 @@ mod tests {
         let mut client =
             Client::new(Transactions { duration: Some(Span::from_millis(10)), ..work(Connections::One) }, at(0));
         assert!(!client.opens(at(10)) && client.is_over(at(10)));
+        let mut slow =
+            Client::new(Transactions { duration: Some(Span::from_millis(10)), ..work(Connections::One) }, at(0));
+        let mut near = StreamEnd::opened(0);
+        assert!(slow.opens(at(0)));
+        assert_eq!(slow.step(at(12), &mut near), ClientStep::Connected);
+        assert_eq!(slow.step(at(12), &mut near), ClientStep::Nothing);
+        assert!(near.is_closed() && slow.is_over(at(12)), "it closes a connection that came too late");
     }
 
     #[test]

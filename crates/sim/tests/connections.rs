@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use airpath_core::{Seed, Span};
+use airpath_core::{Instant, Seed, Span};
 use airpath_scenario::Scenario;
 use airpath_sim::flow::Flow;
 use airpath_sim::{Ended, Setup, Simulation};
@@ -48,4 +48,25 @@ fn a_connection_begins_while_a_proxy_closes_the_one_before() {
     // Two round trips; the first of them ends at the proxy.
     assert!(plain < Span::from_millis(170), "{plain}");
     assert!(split < Span::from_millis(130), "{split}");
+}
+
+#[test]
+fn transactions_end_whose_time_is_over_before_their_connection_is_open() {
+    for transport in ["tcp", "quic-quinn"] {
+        for duration in ["0 s", "10 ms"] {
+            let flow = format!(
+                "[[flow]]\nkind = \"transactions\"\nresponse = \"500 B\"\nduration = \"{duration}\"\n\
+                 transport = \"{transport}\"\n"
+            );
+            finished(&flow, |simulation| {
+                let cause = match &simulation.flows()[0] {
+                    Flow::Transactions(flow) => flow.cause(),
+                    Flow::QuicTransactions(flow) => flow.cause(),
+                    _ => panic!("they are transactions"),
+                };
+                assert_eq!(cause, None, "{flow}");
+                assert!(simulation.now() < Instant::ZERO + Span::from_secs(1), "{flow}: {}", simulation.now());
+            });
+        }
+    }
 }

@@ -120,7 +120,7 @@ impl TransactionsFlow {
             self.identity.report(network, now, side, AppStep::Aborted, self.delivered());
             return;
         }
-        self.over = self.connections.is_silent() && self.connections.opened() > 0 && self.client.is_over(now);
+        self.over = self.connections.is_silent() && self.client.is_over(now);
     }
 
     fn delivered(&self) -> u64 {

@@ -146,7 +146,7 @@ impl QuicTransactionsFlow {
         }
         let is_done = self.client.is_over(now);
         let all_closed = self.pairs.iter().all(|(pair, _)| pair.mobile.outcome().is_some());
-        self.over = self.opened > 0 && is_done && all_closed;
+        self.over = is_done && all_closed;
         self.pairs.retain(|(pair, _)| pair.mobile.outcome().is_none() || pair.server.outcome().is_none());
     }
 
