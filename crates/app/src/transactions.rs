@@ -182,6 +182,14 @@ impl Client {
         self.state == ClientState::Idle && (self.requests == self.work.transactions || late)
     }
 
+    /// Whether the connection is of no more use: no transaction on it is pending or will start.
+    pub fn is_done(&self, now: Instant) -> bool {
+        match self.work.connections {
+            Connections::One => self.is_over(now),
+            Connections::Each => self.state == ClientState::Idle,
+        }
+    }
+
     /// Number of transactions started.
     pub const fn requests(&self) -> u32 {
         self.requests

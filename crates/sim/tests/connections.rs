@@ -70,3 +70,20 @@ fn transactions_end_whose_time_is_over_before_their_connection_is_open() {
         }
     }
 }
+
+#[test]
+fn a_connection_that_is_lost_while_it_closes_aborts_no_transactions() {
+    // Nothing arrives after the response.
+    let away = "[[change]]\nat = \"170 ms\"\nto = \"fixed\"\nloss = 1.0\n";
+    for connections in ["one", "each"] {
+        let flow = format!(
+            "{away}[[flow]]\nkind = \"transactions\"\nresponse = \"500 B\"\ntransactions = 1\n\
+             connections = \"{connections}\"\ntcp = {{ retransmission_timeout = {{ retries = 5 }} }}\n"
+        );
+        finished(&flow, |simulation| {
+            let Flow::Transactions(flow) = &simulation.flows()[0] else { panic!("they are transactions") };
+            assert_eq!((flow.client.latencies().count(), flow.cause()), (1, None), "{connections}");
+            assert!(simulation.now() > Instant::ZERO + Span::from_secs(5), "{connections}: {}", simulation.now());
+        });
+    }
+}

@@ -151,6 +151,17 @@ impl<A> Connections<A> {
         None
     }
 
+    /// Removes the connections that `side` has lost, but for the latest unless it `is_done`.
+    /// Returns whether there were any.
+    pub fn forget_lost(&mut self, side: Side, is_done: bool) -> bool {
+        let (before, mut later) = (self.pairs.len(), self.pairs.len());
+        self.pairs.retain_mut(|pair| {
+            later -= 1;
+            loss(pair.end(side), side).is_none() || (later == 0 && !is_done)
+        });
+        self.pairs.len() < before
+    }
+
     /// Forgets all connections, without a packet.
     pub fn forget(&mut self) {
         self.pairs.clear();

@@ -115,6 +115,10 @@ impl TransactionsFlow {
     /// Removes connections that both ends have closed, and updates whether the workload is over.
     fn settle(&mut self, now: Instant, side: Side, network: &mut Network<'_>) {
         self.aborted = self.connections.settle(side);
+        if self.aborted.is_some() && self.connections.forget_lost(side, self.client.is_done(now)) {
+            // They were lost only while they closed: nothing is missing.
+            self.aborted = self.connections.settle(side);
+        }
         if self.aborted.is_some() {
             self.over = true;
             self.identity.report(network, now, side, AppStep::Aborted, self.delivered());
