@@ -109,6 +109,8 @@ pub struct Sender {
     override_silly: bool,
     /// Whether segments are paced.
     paces: bool,
+    /// Probes of the window since it was closed, answered or not.
+    probed: u8,
     duplicate_acks: u32,
     /// Duplicate acknowledgements that indicate a loss.
     threshold: u32,
@@ -241,6 +243,7 @@ impl Sender {
             underuse: Underuse::default(),
             sent_new: false,
             probes: 0,
+            probed: 0,
             frozen: false,
             probe_window: false,
             small_end: 0,

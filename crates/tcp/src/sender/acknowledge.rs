@@ -430,6 +430,7 @@ impl Sender {
         if closed {
             self.schedule_window_probe(now, shared);
         } else {
+            self.probed = 0;
             self.end_recovery();
             self.scoreboard.lose_all();
             self.phase = Phase::Loss;

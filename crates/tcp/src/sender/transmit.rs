@@ -71,8 +71,11 @@ impl Sender {
             }
         };
         self.settled = false;
+        if sent.cause == Cause::WindowProbe {
+            return Some(sent);
+        }
         self.last_sent = now;
-        if self.paces && sent.cause != Cause::WindowProbe {
+        if self.paces {
             let end = sent.start + u64::from(sent.payload) + u64::from(sent.fin);
             self.set_pace(now, (sent.start, end), sent.payload, shared);
         }
@@ -213,6 +216,7 @@ impl Sender {
         self.start_transmission(now);
         let start = self.next;
         self.sent_new = true;
+        self.probed = 0;
         self.scoreboard.send(now, start, length, fin);
         self.next += u64::from(length);
         if payload < self.segment_size {
@@ -339,6 +343,9 @@ impl Sender {
         let initial = shared.config.initial_window.bytes(self.segment_size);
         match self.idle_restart(shared) {
             IdleRestart::Off => {}
+            // Linux looks when the application writes (`tcp_slow_start_after_idle_check`), not when
+            // the peer opens its window.
+            IdleRestart::Rfc2861 if self.probed > 0 => {}
             IdleRestart::Rfc5681 => self.controller.on_idle(now, initial, 0),
             IdleRestart::Rfc2861 => {
                 let window = self.controller.congestion_window();
@@ -424,10 +431,10 @@ impl Sender {
     }
 
     /// RFC 9293 §3.8.6.1: the first probe after a retransmission timeout, then at doubled
-    /// intervals.
+    /// intervals, also if they are answered.
     pub(super) fn schedule_window_probe(&self, now: Instant, shared: &mut Shared<'_>) {
         let config = &shared.config.retransmission_timeout;
-        let interval = self.rtt.timeout(config).saturating_mul(1 << self.probes.min(30)).min(config.maximum);
+        let interval = self.rtt.timeout(config).saturating_mul(1 << self.probed.min(30)).min(config.maximum);
         shared.timers.set(Timer::Persist, after(now, interval));
     }
 
@@ -439,6 +446,7 @@ impl Sender {
         } else {
             self.probe_window = true;
             self.probes += 1;
+            self.probed = self.probed.saturating_add(1);
             self.schedule_window_probe(now, shared);
         }
     }

@@ -29,14 +29,34 @@ fn a_closed_window_is_probed() {
         +1 > . 2000:2000(0) ack 1
         < . 1:1(0) ack 2001 win 0
         +2 > . 2000:2000(0) ack 1
-        ? window_probes 2
+        < . 1:1(0) ack 2001 win 0
+        // RFC 9293 §3.8.6.1: at doubled intervals, though they are answered.
+        +4 > . 2000:2000(0) ack 1
+        ? window_probes 3
         // That of the handshake, and the probes, which carry nothing.
-        ? pure_acks 3
+        ? pure_acks 4
         < . 1:1(0) ack 2001 win 1500
         > . 2001:3001(1000) ack 1
         +0.1 < . 1:1(0) ack 3001 win 1500
         > . 3001:4001(1000) ack 1",
     );
+}
+
+#[test]
+fn a_sender_that_waits_for_the_window_is_not_idle() {
+    // As in Linux (tcp_slow_start_after_idle_check): the data was written long before.
+    let mut script = open(&plain(), 10_000);
+    script.run("! write 100000");
+    assert_eq!(script.take(), 10);
+    script.run(
+        "+0.1 < . 1:1(0) ack 10001 win 0
+        +1 > . 10000:10000(0) ack 1
+        < . 1:1(0) ack 10001 win 0
+        +2 > . 10000:10000(0) ack 1
+        < . 1:1(0) ack 10001 win 0
+        +3.5 < . 1:1(0) ack 10001 win 60000",
+    );
+    assert_eq!(script.take(), 20, "slow start has doubled the window");
 }
 
 #[test]
