@@ -151,12 +151,15 @@ impl Sender {
         shared.statistics.timeouts += 1;
         self.retries += 1;
         let recovering = self.phase != Phase::Open;
-        if !recovering {
+        // The oldest segment was sent again by the timer before, or by a fast recovery.
+        let repeated = recovering && (self.phase != Phase::Loss || self.retries > 1);
+        if !repeated {
             self.episode = Some(Episode::new(self.acknowledged, self.scoreboard.repeats_in_flight()));
         }
         // RFC 5681 §3.1: the second retransmission by the timer does not lower the threshold again,
-        // nor does the first if a mark did.
-        let again = (recovering || self.is_reducing_for_mark()) && !shared.config.recovery.timeouts_add_up;
+        // nor does the first if a mark did. After progress the next one does, as in Linux
+        // (`tcp_enter_loss`).
+        let again = (repeated || self.is_reducing_for_mark()) && !shared.config.recovery.timeouts_add_up;
         self.reduce(now, Signal::Timeout, again, shared);
         if self.scoreboard.first().is_some_and(|first| first.is_sacked()) {
             // RFC 2018 §8: discards SACK information, since the receiver may have reneged.

@@ -215,6 +215,40 @@ fn reordering_raises_the_duplicate_threshold() {
 }
 
 #[test]
+fn a_timeout_after_progress_lowers_the_threshold_again() {
+    // RFC 5681 §3.1: it is held constant only for a segment that the timer has sent again before.
+    let open = "+0.1 < . 1:1(0) ack 10001
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1";
+    ten_segments(&plain())
+        .run(
+            "+1 > . 1:1001(1000) ack 1
+            +0.1 < . 1:1(0) ack 1001
+            > . 1001:2001(1000) ack 1
+            > . 2001:3001(1000) ack 1
+            +2 > . 1001:2001(1000) ack 1
+            ? timeouts 2",
+        )
+        // Half of the window of two, at least two.
+        .run(open)
+        .run("> -");
+    ten_segments(&plain())
+        .run(
+            "+1 > . 1:1001(1000) ack 1
+            +2 > . 1:1001(1000) ack 1
+            ? timeouts 2",
+        )
+        // Half of what was outstanding at the first timeout.
+        .run(open)
+        .run(
+            "> . 12001:13001(1000) ack 1
+            > . 13001:14001(1000) ack 1
+            > . 14001:15001(1000) ack 1
+            > -",
+        );
+}
+
+#[test]
 fn the_retransmission_timer_doubles_and_restarts_from_one_segment() {
     ten_segments(&cumulative()).run(
         "+1 > . 1:1001(1000) ack 1
