@@ -257,7 +257,8 @@ impl Sender {
             signal,
             again,
             flight_size: self.outstanding(),
-            window_limit: self.window_limit(shared.config),
+            // A peer that closes its window has offered as much as is outstanding.
+            window_limit: self.window_limit(shared.config).max(self.outstanding()),
         });
         self.marks.reduced = self.marks.mode == EcnMode::Classic;
     }

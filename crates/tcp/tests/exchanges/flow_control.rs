@@ -3,6 +3,7 @@
 use airpath_core::Bytes;
 use airpath_tcp::{Config, Limit, Nagle};
 
+use crate::recovery::ten_segments;
 use crate::script::Script;
 use crate::{cumulative, plain};
 
@@ -87,6 +88,23 @@ fn a_closed_window_freezes_what_is_outstanding() {
         +0.1 < . 1:1(0) ack 1001 win 0
         +1 > . 1001:2001(1000) ack 1
         ? timeouts 1",
+    );
+}
+
+#[test]
+fn a_timeout_with_a_closed_window_halves_what_is_outstanding() {
+    // RFC 5681 §3.1 equation 4.
+    ten_segments(&plain()).run(
+        "+0.1 < . 1:1(0) ack 1001 win 0
+        +1 > . 1001:2001(1000) ack 1
+        ? timeouts 1
+        +0.1 < . 1:1(0) ack 10001 win 60000
+        // Half of 9 segments, rounded down.
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        > -",
     );
 }
 
