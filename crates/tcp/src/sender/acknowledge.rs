@@ -343,6 +343,10 @@ impl Sender {
                 } else if self.acknowledged >= self.recover {
                     self.phase = Phase::Open;
                     changes.recovery_ended = true;
+                    if let Some(rack) = &mut self.rack {
+                        // RFC 8985 §6.2 step 4: a recovery by the timer counts, too.
+                        rack.on_recovery_end();
+                    }
                     if self.begin_next_recovery(now, delivery, shared) {
                         changes.recovery_began = true;
                         return;

@@ -386,6 +386,42 @@ fn rack_distinguishes_loss_from_reordering() {
 }
 
 #[test]
+fn recoveries_by_the_timer_narrow_the_reordering_window() {
+    // RFC 8985 §6.2 step 4: 16 recoveries after the last duplicate, whether fast or by the timer.
+    let mut config = plain();
+    config.recovery.rack = true;
+    let mut script = Script::connect(&config);
+    script.run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK>
+        > . 1:1(0) ack 1
+        ! write 1000
+        > . 1:1001(1000) ack 1
+        +0.1 < . 1:1(0) ack 1001 <sack 1:1001>",
+    );
+    for start in (0..16).map(|n| 1001 + 2000 * n) {
+        let (middle, end) = (start + 1000, start + 2000);
+        script.run(&format!(
+            "! write 1000
+            > . {start}:{middle}(1000) ack 1
+            +1 > . {start}:{middle}(1000) ack 1
+            +0.1 < . 1:1(0) ack {middle}
+            ! write 1000
+            > . {middle}:{end}(1000) ack 1
+            +0.1 < . 1:1(0) ack {end}"
+        ));
+    }
+    script.run(
+        "! write 2000
+        > . 33001:34001(1000) ack 1
+        > . 34001:35001(1000) ack 1
+        +0.1 < . 1:1(0) ack 33001 <sack 34001:35001>
+        // A quarter of the least round trip again, not two.
+        +0.025 > . 33001:34001(1000) ack 1",
+    );
+}
+
+#[test]
 fn rack_detects_a_lost_retransmission() {
     let mut config = plain();
     config.recovery.rack = true;
