@@ -76,12 +76,18 @@ impl ReceiveWindow {
         self.maximum
     }
 
+    /// The window that is offered before data arrive.
+    pub const fn first(&self) -> u64 {
+        self.round.edge - FIRST_BYTE
+    }
+
     /// Limits the window to `most`, the largest that a header can announce.
     pub fn limit(&mut self, most: u64) {
         self.capacity = self.capacity.min(most);
         self.threshold = self.threshold.min(most);
         self.maximum = self.maximum.min(most);
         self.edge = self.edge.min(FIRST_BYTE + self.capacity);
+        self.round.edge = self.edge;
     }
 
     /// Bounds the windows that are offered from now on. The offered edge never moves back, so a
@@ -94,6 +100,7 @@ impl ReceiveWindow {
     pub fn set_first_bound(&mut self, bound: u64) {
         self.bound = bound;
         self.edge = self.edge.min(FIRST_BYTE.saturating_add(bound));
+        self.round.edge = self.edge;
     }
 
     /// The window to offer with `next` expected and data from `read` on unread. It never shrinks,

@@ -106,19 +106,26 @@ impl Opening {
     }
 }
 
-/// The smallest shift with which a window of `maximum` fits into 16 bits.
-fn shift_for(maximum: u64) -> u8 {
+/// The smallest shift with which a window of `maximum` fits into 16 bits. A larger unit than the
+/// `first` window would announce that as zero, for ever.
+fn shift_for(maximum: u64, first: u64) -> u8 {
     let shift = (0..MAX_SHIFT).find(|shift| maximum >> shift <= UNSCALED);
-    shift.unwrap_or(MAX_SHIFT)
+    let most = first.checked_ilog2().unwrap_or(0) as u8;
+    shift.unwrap_or(MAX_SHIFT).min(most)
 }
 
 impl Connection {
+    /// The shift of the windows that this end offers.
+    fn shift(&self) -> u8 {
+        shift_for(self.receiver.window.maximum(), self.receiver.window.first())
+    }
+
     /// Both ends are established from the start.
     pub(super) fn open_without_handshake(&mut self) {
         self.state = State::Established;
         self.receiver.open(self.id.initial_sequence);
         self.receiver.last_ack = FIRST_BYTE;
-        let shift = shift_for(self.receiver.window.maximum());
+        let shift = self.shift();
         self.options.scaling = self.config.window_scaling.then_some((shift, shift));
         self.options.timestamps = self.config.timestamps;
         // The peer has the same settings.
@@ -191,7 +198,7 @@ impl Connection {
         self.receiver.open(header.sequence);
         self.options.timestamps = config.timestamps && offer.timestamps.is_some();
         self.options.recent = offer.timestamps.map_or(0, |timestamps| timestamps.value);
-        let ours = shift_for(self.receiver.window.maximum());
+        let ours = self.shift();
         self.options.scaling =
             offer.window_scale.filter(|_| config.window_scaling).map(|theirs| (ours, theirs.min(MAX_SHIFT)));
         if self.options.scaling.is_none() {
@@ -291,7 +298,7 @@ impl Connection {
         // A SYN-ACK accepts only what was offered.
         header.options.maximum_segment_size = (!one_way).then_some(self.config.maximum_segment_size);
         let scaling = if answer { self.options.scaling.is_some() } else { self.config.window_scaling };
-        header.options.window_scale = (scaling && !one_way).then(|| shift_for(self.receiver.window.maximum()));
+        header.options.window_scale = (scaling && !one_way).then(|| self.shift());
         header.options.sack_permitted =
             !one_way && if answer { self.sender.selective } else { self.config.selective_acknowledgement };
         let timestamps = if answer { self.options.timestamps } else { self.config.timestamps };
@@ -343,9 +350,10 @@ mod tests {
 
     #[test]
     fn shifts_fit_the_window() {
-        assert_eq!(shift_for(65_535), 0);
-        assert_eq!(shift_for(65_536), 1);
-        assert_eq!(shift_for(6 << 20), 7);
-        assert_eq!(shift_for(u64::MAX), 14);
+        assert_eq!(shift_for(65_535, 65_535), 0);
+        assert_eq!(shift_for(65_536, 65_535), 1);
+        assert_eq!(shift_for(6 << 20, 64_240), 7);
+        assert_eq!(shift_for(u64::MAX, 64_240), 14);
+        assert_eq!(shift_for(u64::MAX, 10_000), 13, "10,000 bytes are a unit of 8,192");
     }
 }

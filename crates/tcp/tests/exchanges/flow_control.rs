@@ -1,7 +1,7 @@
 //! Windows, sub-MSS segments, and times of acknowledgements.
 
 use airpath_core::Bytes;
-use airpath_tcp::{Config, Limit, Nagle};
+use airpath_tcp::{Config, Limit, Nagle, ReceiveBuffer};
 
 use crate::recovery::ten_segments;
 use crate::script::Script;
@@ -105,6 +105,18 @@ fn a_timeout_with_a_closed_window_halves_what_is_outstanding() {
         > . 12001:13001(1000) ack 1
         > . 13001:14001(1000) ack 1
         > -",
+    );
+}
+
+#[test]
+fn the_unit_of_window_scaling_is_at_most_the_first_window() {
+    // With a shift of 14, for 1 GiB, a window of 10,000 bytes would be zero.
+    let plain = plain();
+    let receive_buffer = ReceiveBuffer { maximum: Bytes::new(1 << 30), ..plain.receive_buffer };
+    Script::connect(&Config { window_scaling: true, receive_buffer, ..plain }).run(
+        "> S 0:0(0) win 10000 <mss 1000,sackOK,ws 13>
+        +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK,ws 7>
+        > . 1:1(0) ack 1 win 1",
     );
 }
 
