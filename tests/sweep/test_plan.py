@@ -45,6 +45,15 @@ def test_intervals_are_linear_or_logarithmic_and_keep_their_unit(plan):
     assert [case[1] for case in made.cases[:3]] == ["1 Mbit/s", "10 Mbit/s", "100 Mbit/s"]
 
 
+def test_values_of_intervals_have_no_exponent(plan):
+    made = plan(
+        '[axes]\nfixed.delay = { from = "0 s", to = "0.0001 s", number = 3 }\n'
+        'fixed.rate = { from = "1000000000 bit/s", to = "2e9 bit/s", number = 2 }\n'
+    )
+    assert [case[0] for case in made.cases[::2]] == ["0 s", "0.00005 s", "0.0001 s"]
+    assert [case[1] for case in made.cases[:2]] == ["1000000000 bit/s", "2000000000 bit/s"]
+
+
 def test_whole_bounds_give_whole_numbers():
     assert Interval(1, 100, "", 3, is_log=True, is_whole=True).values == (1, 10, 100)
 

@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from airpath.quantities import split_quantity
@@ -53,8 +54,9 @@ class Interval:
             value = self.low + position * (self.high - self.low)
         if self.is_whole:
             return round(value)
-        value = float(f"{value:.9g}")
-        return f"{value:.9g} {self.unit}" if self.unit else value
+        digits = f"{value:.9g}"
+        # The number of a quantity has no exponent.
+        return f"{Decimal(digits):f} {self.unit}" if self.unit else float(digits)
 
 
 Axis = Levels | Interval
