@@ -10,7 +10,7 @@ import pytest
 
 import airpath
 from airpath import study
-from airpath.sweep import estimate, pool
+from airpath.sweep import estimate, estimation, pool
 from airpath.sweep.kinds import VIEWS, LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
 from airpath.sweep.work import Batch, Lines, Task, Until, to_dict
@@ -217,6 +217,25 @@ def test_an_estimate_measures_several_cases(read):
     found = estimate(plan, workers=2)
     assert (found.cases, found.runs, found.fewest, found.measured, found.workers) == (3, 30, 30, 3, 2)
     assert found.seconds_per_run > 0
+
+
+def test_a_long_run_is_measured_once(read, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    runs: list[int] = []
+    run = Simulation.run
+
+    def counted(self: Simulation, task: Task, batch: Batch) -> Lines:
+        runs.append(batch.case)
+        return run(self, task, batch)
+
+    monkeypatch.setattr(Simulation, "run", counted)
+    monkeypatch.setattr(estimation, "TASK_SECONDS", 1e-9)
+    until = '{ figure = "duration_s", within = 0.5, flow = "download", least = 2, most = 2 }'
+    plan = read(f'scenario = "small.toml"\nrepeat = {until}\n[axes]\nfixed.loss = [0, 0.1]\n')
+    assert estimate(plan, workers=1).measured == 2
+    assert runs == [0, 1]
+    runs.clear()
+    airpath.sweep(plan, executor=Inline(), out=tmp_path / "out")
+    assert runs == [0, 0, 1], "one more than the tasks"
 
 
 def test_an_estimate_reports_a_failure_and_runs_a_link_once(read, monkeypatch: pytest.MonkeyPatch):

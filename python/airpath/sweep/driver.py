@@ -114,7 +114,7 @@ def run_plans(
         on_end: Called with a plan when it is complete.
 
     Returns:
-        Of each plan, the ends of the simulations of this start in seconds, by case.
+        Of each plan, the ends of the simulations and links of this start in seconds, by case.
 
     Raises:
         SweepFolderError: As of `sweep`; likewise the other errors.
@@ -128,9 +128,10 @@ def run_plans(
             stack.enter_context(folder.locked())
             size = 0
             if not (folder.path / "sweep.json").exists():
+                first = None
                 if isinstance(plan.repeat, Until) and plan.repeat.flow is not None:
-                    check_flow(plan, probe(plan, 0, 1))
-                size = task_size(plan, pool.workers) if runs_per_task is None else runs_per_task(plan)
+                    check_flow(plan, first := probe(plan, 0, 1))
+                size = task_size(plan, pool.workers, first) if runs_per_task is None else runs_per_task(plan)
             size = folder.begin(plan, __version__, size)
             sweeps.append(
                 _Sweep(plan, folder, size, __version__, threads=threads, retry=retry, on_rows=on_rows, on_end=on_end)

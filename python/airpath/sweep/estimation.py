@@ -52,27 +52,37 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
     measured = sorted({round(index * (cases - 1) / max(most - 1, 1)) for index in range(most)})
     first = _probed(plan, measured[0], 1)
     check_flow(plan, first)
-    if not plan.work.is_real_time:
-        seconds = [_seconds_per_run(plan, case, _probed) for case in measured]
-    else:
+    if plan.work.is_real_time:
         seconds = [first.seconds]
+    else:
+        seconds = [_seconds_per_run(plan, measured[0], _probed, first)]
+        seconds += [_seconds_per_run(plan, case, _probed, _probed(plan, case, 1)) for case in measured[1:]]
     fewest = cases * (plan.repeat.least if isinstance(plan.repeat, Until) else plan.repeat)
     mean = sum(seconds) / len(seconds)
     return Estimate(cases, plan.runs, fewest, mean, len(measured), workers or cores(plan))
 
 
-def task_size(plan: Plan, workers: int) -> int:
-    """Return the runs of a task, from the time of one run."""
+def task_size(plan: Plan, workers: int, first: Outcome | None = None) -> int:
+    """Return the runs of a task, from the time of one run.
+
+    Args:
+        plan: The plan.
+        workers: The number of tasks that run at the same time.
+        first: A run of the first case, if there was one.
+    """
     if plan.work.is_real_time:
         return 1
-    fitting = math.ceil(TASK_SECONDS / max(_seconds_per_run(plan, 0, probe), 1e-6))
+    once = _seconds_per_run(plan, 0, probe, first or probe(plan, 0, 1))
+    fitting = math.ceil(TASK_SECONDS / max(once, 1e-6))
     # A few tasks for each worker, so that all end at about the same time.
     return max(1, min(fitting, math.ceil(plan.runs / (4 * workers)), _MOST_RUNS_PER_TASK))
 
 
-def _seconds_per_run(plan: Plan, case: int, run: Callable[[Plan, int, int], Outcome]) -> float:
-    # The first run loads modules, and fills caches; the second gives the number for the third.
-    run(plan, case, 1)
+def _seconds_per_run(plan: Plan, case: int, run: Callable[[Plan, int, int], Outcome], first: Outcome) -> float:
+    # The first run loads modules, and fills caches; the second gives the number for the third. A
+    # long one is not repeated.
+    if first.seconds >= TASK_SECONDS:
+        return first.seconds
     once = run(plan, case, 1).seconds
     most = plan.repeat if isinstance(plan.repeat, int) else plan.repeat.least
     count = max(1, min(math.ceil(_MEASURED_SECONDS / max(once, 1e-6)), most))
