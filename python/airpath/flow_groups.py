@@ -1,8 +1,13 @@
 """Groups of flows: those of one `[[flow]]` table over the mobiles of one `[[mobile]]` table."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _NUMBERED = re.compile(r"(.+)-\d+")
 
@@ -30,6 +35,17 @@ def group_names(flows: Iterable[tuple[str, str]], scenario: Mapping[str, Any]) -
     return found
 
 
+def own_name() -> "pl.Expr":
+    """Return the expression of a flow's own name: of a real program's connection its server.
+
+    The name of such a connection has the client's port, which differs each time.
+    """
+    import polars as pl
+
+    has_server = pl.col("remote").is_not_null()
+    return pl.when(has_server).then(pl.format("{} {}", "kind", "remote")).otherwise(pl.col("name"))
+
+
 def names_group(name: str, group: str) -> bool:
     """Whether a name is that of a group, or of the table of a group."""
     return group == name or group.startswith(f"{name} of ")
@@ -52,6 +68,9 @@ def _names(scenario: Mapping[str, Any], key: str, default: str) -> set[str]:
 
 def _names_in(scenario: Mapping[str, Any], key: str, default: str) -> Iterator[str]:
     tables = scenario.get(key, [])
+    if isinstance(tables, str):  # an override of the whole list
+        with suppress(ValueError):
+            tables = tomllib.loads(f"{key} = {tables}")[key]
     for table in tables if isinstance(tables, list) else []:
         if isinstance(name := table.get("name", table.get(default)), str):
             yield name

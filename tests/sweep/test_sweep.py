@@ -439,6 +439,12 @@ def test_flows_of_a_group_of_mobiles_have_one_mean(tmp_path: Path):
     assert one == pytest.approx(near.filter(name="download-1")["duration_s"].mean())
 
 
+def test_groups_are_found_where_an_override_has_the_flows(tmp_path: Path):
+    overrides = {"flow": [{"kind": "ping", "requests": 2}], "mobile.count": 3}
+    plan = airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.0]}, set=overrides)
+    assert airpath.sweep(plan, out=tmp_path / "out", executor=Inline()).flow_names("delay_mean_s") == ["ping"]
+
+
 def test_flows_of_several_names_have_means_of_their_own(tmp_path: Path, airpath_command: Command):
     second = '[[flow]]\nname = "late"\nkind = "download"\nbytes = "20 kB"\nstart = "1 s"\n'
     (tmp_path / "two.toml").write_text(f"{DOWNLOAD}\n{second}")

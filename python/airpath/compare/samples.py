@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.flow_groups import group_names, known_names, names_group
+from airpath.flow_groups import group_names, known_names, names_group, own_name
 from airpath.next_step import WithNextStep
 from airpath.result import Result, UnreadableResultError, is_result
 from airpath.statistics import repetition_means
@@ -153,7 +153,7 @@ def _add_flows(
         [(*key, name) for key, name in names.items()], schema=("name", "mobile", "_group"), orient="row"
     )
     # Those of real programs are in the group of their server.
-    rows = rows.with_columns(_own=_flow()).join(keys, on=("name", "mobile"), how="left", maintain_order="left")
+    rows = rows.with_columns(_own=own_name()).join(keys, on=("name", "mobile"), how="left", maintain_order="left")
     rows = rows.with_columns(_group=pl.when(pl.col("_own") == pl.col("name")).then("_group").otherwise("_own"))
     parts = (
         [(rows, "_group")] if choice.flows is None else [_selected(samples.name, rows, each) for each in choice.flows]
@@ -255,17 +255,6 @@ def _of_sweep(path: Path, choice: _Choice) -> Samples:
         group = pl.concat_str([*settings, _GROUPS[table]()], separator=", ", ignore_nulls=True)
         _add(samples.values, rows, group, figures_of(columns))
     return samples
-
-
-def _flow() -> "pl.Expr":
-    """Return the group of a flow: its name, or the server of a real program's connection.
-
-    The name of such a connection has the client's port, which differs each time.
-    """
-    import polars as pl
-
-    has_server = pl.col("remote").is_not_null()
-    return pl.when(has_server).then(pl.format("{} {}", "kind", "remote")).otherwise(pl.col("name"))
 
 
 def _view() -> "pl.Expr":

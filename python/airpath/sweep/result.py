@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.flow_groups import group_names
+from airpath.flow_groups import group_names, own_name
 from airpath.quantities import number_of
 from airpath.scenario import has_download, name_after
 from airpath.statistics import mean_intervals
@@ -46,7 +46,7 @@ class SweepResult:
     """The folder."""
 
     ends: Mapping[int, list[float]]
-    """The ends of the simulations that this process ran, in seconds, by case."""
+    """The ends of the simulations and links that this process ran, in seconds, by case."""
 
     def __init__(
         self,
@@ -256,9 +256,11 @@ class SweepResult:
         """The group of each flow by its name and that of its mobile."""
         import polars as pl
 
-        flows = self.scan("flows").select("name", "mobile").unique(maintain_order=True).collect()
-        names = group_names(flows.iter_rows(), tomllib.loads(self.plan["scenario"]) | self.plan["set"])
-        rows = [(*key, name) for key, name in names.items()]
+        flows = self.scan("flows").select("name", "mobile", _own=own_name()).unique(maintain_order=True).collect()
+        names = group_names(
+            flows.select("name", "mobile").iter_rows(), tomllib.loads(self.plan["scenario"]) | self.plan["set"]
+        )
+        rows = [(name, mobile, names[name, mobile] if own == name else own) for name, mobile, own in flows.iter_rows()]
         return pl.LazyFrame(rows, schema=dict.fromkeys(("name", "mobile", "_group"), pl.String), orient="row")
 
     def means_by_flow(self, figure: str) -> "pl.DataFrame":
