@@ -228,6 +228,9 @@ def test_changes_after_the_end_of_the_command_are_noted(link: LinkCommand) -> No
     scenario.write_text(f'format = 1\nbearer.preset = "wired"\n{"".join(changes)}')
     [note] = link("sleep", "0.5", link=scenario).err.splitlines()
     assert note.startswith("note: change.1 at 60 s has no effect: the run ended with its command, ")
+    repeated = link("sleep", "0.5", link=scenario, options="--repeat 2").err.splitlines()
+    assert repeated[-1].startswith("note: change.1 at 60 s has no effect: the last run ended with its command, ")
+    assert sum("no effect" in line for line in repeated) == 1
 
 
 def test_what_a_link_does_not_use_of_a_scenario_is_named(link: LinkCommand) -> None:

@@ -40,6 +40,29 @@ def test_each_run_is_a_command_on_a_link(link: LinkCommand, need, tmp_path: Path
     assert set(result.flows["repetition"]) == {0, 1}
     comparison = airpath.compare(tmp_path / "sweep", tmp_path / "sweep", figures=["rtt_min_s"])
     assert len(comparison.rows) == 2
+    # The connections of a server have one mean, though each has another port.
+    [server] = result.flow_names("rtt_min_s")
+    assert server.startswith("tcp ") and server.endswith(":8000")
+    assert result.means_by_flow("rtt_min_s")["n"].to_list() == [2, 2]
+
+
+def test_what_a_sweep_of_links_does_not_use_is_noted(
+    link: LinkCommand, airpath_command: Command, tmp_path: Path
+) -> None:
+    assert link
+    (tmp_path / "wired.toml").write_text('format = 1\nbearer.preset = "wired"\n[tcp]\necn = true\n')
+    (tmp_path / "plan.toml").write_text(
+        'format = 1\nscenario = "wired.toml"\n[axes]\nchange.0.at = ["1 ms", "60 s"]\n[set]\nchange.0.outage = "1 ms"\n'
+        '[link]\ncommand = ["ping", "-c", "1", "server"]\nserve = "python3 -m http.server 8000"\n'
+    )
+    text = (tmp_path / "wired.toml").read_text() + '[[change]]\nat = "1 s"\noutage = "1 s"\n'
+    (tmp_path / "wired.toml").write_text(text)
+    done = airpath_command("sweep", "plan.toml", "--out", "out")
+    unused, late = [line for line in done.err.splitlines() if line.startswith("note: ")]
+    assert unused.startswith("note: a link does not use [tcp] of the scenario")
+    assert late.startswith(
+        "note: change.0 at 60 s has no effect in 1 of 2 runs: the last of them ended with its command, "
+    )
 
 
 def test_a_command_that_fails_is_a_failure_of_its_runs(link: LinkCommand, tmp_path: Path) -> None:

@@ -284,6 +284,38 @@ def test_what_comes_after_the_end_in_a_sweep_is_noted_once(airpath_command: Comm
     assert found.startswith(short)
 
 
+def test_what_has_no_effect_in_a_sweep_is_noted(airpath_command: Command, scenario: WriteScenario) -> None:
+    path = scenario()
+    path.write_text(path.read_text() + '\n[second_bearer]\npreset = "wired"\n[quic]\ncongestion = "cubic"\n')
+
+    def notes(*words: str) -> list[str]:
+        done = airpath_command("run", path, "--set", "flow.stagger=1 s", *words)
+        assert done.code == 0, done.err
+        return [line.split(":")[1].strip() for line in done.err.splitlines()]
+
+    second, quic, single = "no flow uses the second bearer", "no flow uses QUIC", "flow.0.stagger has no effect"
+    assert notes("--vary", "fixed.loss=0,0.01") == [quic, single, second]
+    assert notes("--vary", "flow.count=1,2") == [quic, second], "what has an effect in one case is not noted"
+    assert notes("--vary", "flow.transport=tcp,quic-quinn", "--vary", "flow.bearer=first,second") == [single]
+    prague = ("--set", "tcp.ecn=true", "--set", "tcp.accurate_ecn=true", "--vary", "tcp.congestion=cubic,prague")
+    assert notes(*prague)[3:] == ["case 1"]
+    assert notes(*prague, "--set", "fixed.queue.discipline=dualpi2")[3:] == []
+
+
+def test_flows_of_a_sweep_that_did_not_finish_are_noted(airpath_command: Command, tmp_path: Path) -> None:
+    line = ("run", "wired", "--set", "duration=1 s", "--repeat", "2", "--vary")
+    sizes = ",".join(("1 kB", *(f"{number} GB" for number in range(1, 8))))
+    done = airpath_command(*line, f"flow.bytes={sizes}", "--format", "csv")
+    lack = "means are without the values they lack"
+    assert done.err == f"note: 14 of 16 flows unfinished in cases 1, 2, 3, 4, 5 and 2 more; {lack}\n"
+    some = airpath_command(*line, "flow.bytes=1 kB,1 GB", "--out", tmp_path / "rows")
+    assert some.err.splitlines()[-1] == f"note: 2 of 4 flows unfinished in case 1; {lack}"
+    again = airpath_command("sweep", tmp_path / "rows")
+    assert again.err == f"note: 2 of 4 flows unfinished in case 1; {lack}\n"
+    aborted = airpath_command("run", "gprs", "--set", "fixed.loss=1", "--vary", "flow.bytes=1 kB,2 kB")
+    assert aborted.err.startswith("note: 2 of 2 flows aborted in all cases: "), aborted.err
+
+
 def test_prague_without_a_queue_that_marks_is_noted(airpath_command: Command, scenario: WriteScenario) -> None:
     keys = ("tcp.ecn=true", "tcp.accurate_ecn=true", "tcp.congestion=prague")
     line = ["run", "wired", *(word for key in keys for word in ("--set", key))]

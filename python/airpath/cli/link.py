@@ -10,7 +10,6 @@ import signal
 import socket
 import stat
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -24,7 +23,7 @@ from airpath.cli.link_repeat import command_line, repeat_link, report_end
 from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, is_quiet, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
-from airpath.cli.scenario_notes import note_late
+from airpath.cli.scenario_notes import note_late_on_link, note_unused_by_link
 from airpath.cli.second_option import Second, second_override
 from airpath.files import printable
 from airpath.input_kind import is_capture, kind_of_folder
@@ -175,8 +174,10 @@ def link(
                 capture=capture,
                 log=not no_log,
             )
-        _note_unused(read, overrides)
-        raise typer.Exit(repeat_link(repeat, new, command_line(context), out=out, record=record))
+        note_unused_by_link(read[0], [key for key, _ in overrides])
+        code, ends = repeat_link(repeat, new, command_line(context), out=out, record=record)
+        note_late_on_link(read, overrides, ends)
+        raise typer.Exit(code)
     if end_fd is not None:
         os.set_inheritable(end_fd, False)  # the programs of the link do not get it
     try:
@@ -254,7 +255,7 @@ def _run(
     with explained(), _advised(parameters), replacing_result(out), ExitStack() as stack:
         text, name = scenario_of(scenario)
         if scenario_note:
-            _note_unused((text, name), overrides)
+            note_unused_by_link(text, [key for key, _ in overrides])
         folder = None
         if out is not None:
             inputs = {key: options[key] for key in ("seed", "serve", "mtu", "log")}
@@ -300,22 +301,11 @@ def _run(
         outcome = json.loads(result)
         if outcome["exit"] == "not-executed" and folder is not None:
             clear_result_folder(folder)  # no command ran: an earlier result stays
-        elif scenario_note and "change" in f"{text}{overrides}":
-            resolved = tomllib.loads(_native.resolve(text, name, overrides))
-            ends = [row["simulated_s"] for row in outcome["summary"]["repetitions"]]
-            note_late({"change": resolved.get("change", [])}, ends, "with its command")
+        elif scenario_note:
+            note_late_on_link(
+                (text, name), overrides, [row["simulated_s"] for row in outcome["summary"]["repetitions"]]
+            )
     return outcome
-
-
-def _note_unused(scenario: tuple[str, str], overrides: list[tuple[str, str]]) -> None:
-    """Print a note that names what of a scenario, its text and name, a link does not use."""
-    found = {key.partition(".")[0] for key, _ in overrides}
-    with suppress(ValueError):  # reported where the scenario is read
-        found |= {*tomllib.loads(scenario[0])}
-    unused = [words for key, words in _UNUSED.items() if key in found]
-    if unused:
-        listed = ", ".join(unused[:-1]) + (" and " if unused[1:] else "") + unused[-1]
-        note(f"a link does not use {listed} of the scenario: real programs make the traffic, with the kernel's TCP")
 
 
 def _overrides(sets: list[str], proxy: str | None, second: str | None) -> list[tuple[str, str]]:
@@ -344,14 +334,6 @@ def ports_of(texts: list[str]) -> list[int]:
     return ports
 
 
-_UNUSED = {
-    "flow": "[[flow]]",
-    "tcp": "[tcp]",
-    "quic": "[quic]",
-    "steering": "[steering]",
-    "duration": "`duration`",
-}
-"""What only simulated runs use, by the first key."""
 _ZERO = re.compile(r"[0.]+\s*[a-z]+")
 """A length of time that is zero."""
 _LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::(\d+))?(?![\w.-])")

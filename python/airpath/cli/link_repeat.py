@@ -30,7 +30,7 @@ _NOT_RUN = (ExitCode.LINK_FAILED, ExitCode.NOT_EXECUTABLE, ExitCode.NOT_FOUND)
 
 def repeat_link(
     repeat: int, first: "NewResult", arguments: Sequence[str], *, out: Path | None, record: Path | None = None
-) -> int:
+) -> tuple[int, list[float]]:
     """Run `airpath link` with these arguments `repeat` times, and print the times of its command.
 
     Each link is a process of its own, as it cannot leave its namespaces. Repetition `n` has the
@@ -38,11 +38,13 @@ def repeat_link(
     `out`, and its recorded links at `record` with `.n`.
 
     Returns:
-        The exit code of the first command that failed; 0 without one.
+        The exit code of the first command that failed, 0 without one; and the ends of the links in
+        seconds.
     """
     from airpath.result_folder import clear_result_folder
 
     times: list[float] = []
+    ends: list[float] = []
     failures: dict[int, int] = {}
     failed = 0
     seed = first.scenario["seed"]
@@ -67,6 +69,8 @@ def repeat_link(
             report.seek(0)
             # Nothing if it was killed.
             end = json.loads(report.read() or "null")
+            if end is not None:
+                ends += end["ends_s"]
             if out is not None and replaces and end is not None:
                 clear_result_folder(out)
                 note(f"the earlier result in {out} was replaced")
@@ -82,7 +86,7 @@ def repeat_link(
         write_message(times_text(times, repeat))
     if failures:
         write_message(failures_text(failures, repeat))
-    return failed if failed >= 0 else 128 - failed
+    return failed if failed >= 0 else 128 - failed, ends
 
 
 def _ending_with_parent() -> Callable[[], None]:
@@ -189,5 +193,6 @@ _OF_A_REPETITION = ("repeat", "seed", "out", "record")
 
 def report_end(descriptor: int, summary: Mapping[str, Any]) -> None:
     """Write how a repetition ended to the descriptor that `repeat_link` reads."""
-    end = {"complete": summary["complete"], "command_s": summary["emulation"]["command_s"]}
+    ends = [row["simulated_s"] for row in summary["repetitions"]]
+    end = {"complete": summary["complete"], "command_s": summary["emulation"]["command_s"], "ends_s": ends}
     os.write(descriptor, json.dumps(end).encode())

@@ -12,8 +12,8 @@ import typer
 
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import ExitCode, Problem, cleanly_ended, is_quiet, note
-from airpath.cli.scenario_notes import note_late_in_sweep
-from airpath.cli.sweep_output import interrupted, print_end, print_means, print_rows, warn_about_failures
+from airpath.cli.scenario_notes import note_without_effect_in_sweep
+from airpath.cli.sweep_output import interrupted, note_outcomes, print_end, print_means, print_rows, warn_about_failures
 from airpath.cli.tasks import explained_tasks
 from airpath.run import MAX_SEED
 
@@ -122,7 +122,8 @@ def run_vary(
             print_means(result, None, format)
     if out is not None:
         note(f"the rows are in {out}; `airpath report {out} -o report.html` draws them")
-    note_late_in_sweep(plan, result.ends)
+    note_outcomes(result)
+    note_without_effect_in_sweep(plan, result.ends)
     return warn_about_failures(result)
 
 

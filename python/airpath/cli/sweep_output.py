@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from airpath.sweep import SweepResult
 
 _MOST_ROWS = 100
+_MOST_CASES = 5
+"""Cases that a note names."""
 _MOST_FLOWS = 10
 """Flows of more names than these have one mean."""
 
@@ -113,6 +115,35 @@ def interrupted(out: Path | None) -> Problem:
         next_step="the same command continues",
         exit_code=ExitCode.INTERRUPTED,
     )
+
+
+def note_outcomes(result: "SweepResult") -> None:
+    """Print a note about simulated flows that did not finish, which lack values in the means."""
+    import polars as pl
+
+    from airpath.sweep.kinds import Simulation
+
+    if not isinstance(result.work, Simulation):
+        return
+    flows = (
+        result.scan().group_by("outcome").agg(pl.len(), pl.col("cause").drop_nulls().unique(), pl.col("case").unique())
+    )
+    found = {outcome: (number, causes, cases) for outcome, number, causes, cases in flows.collect().iter_rows()}
+    total = sum(number for number, *_ in found.values())
+    for outcome in ("aborted", "unfinished"):
+        if outcome in found:
+            number, causes, cases = found[outcome]
+            because = f": {', '.join(sorted(causes))}" if causes else ""
+            where = "all cases" if len(cases) == len(result.plan["cases"]) else _cases(sorted(cases))
+            note(f"{number:,} of {total:,} flows {outcome} in {where}{because}; means are without the values they lack")
+
+
+def _cases(numbers: Sequence[int]) -> str:
+    """Return the numbers of some cases as text."""
+    *first, last = map(str, numbers[:_MOST_CASES])
+    if len(numbers) > _MOST_CASES:
+        return f"cases {', '.join([*first, last])} and {len(numbers) - _MOST_CASES:,} more"
+    return f"cases {', '.join(first)} and {last}" if first else f"case {last}"
 
 
 def warn_about_failures(result: "SweepResult") -> ExitCode:

@@ -5,7 +5,7 @@ Each kind has tables. The rows of the first one mark a task as finished.
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -56,7 +56,7 @@ class Simulation:
         if self.trace:
             return _each(task, batch, self._run_with_captures)
         lines, ends = _native.run_rows(task.text, task.file, list(batch.overrides), task.seed, batch.first, batch.count)
-        return dict(zip(("flows", "pages", "objects"), lines, strict=True)) | {ENDS: json.dumps(ends)}
+        return dict(zip(("flows", "pages", "objects"), lines, strict=True)) | {ENDS: _lines(ends)}
 
     @staticmethod
     def _run_with_captures(task: Task, batch: Batch, repetition: int, folder: Path) -> Lines:
@@ -70,6 +70,7 @@ class Simulation:
         return {
             **{name: lines_of(flat_rows(name, summary.get(name, []))) for name in ("flows", "pages", "objects")},
             "connections": _traced(folder, repetition, repetition),
+            ENDS: _ends(summary),
         }
 
 
@@ -204,7 +205,15 @@ def _each(task: Task, batch: Batch, run: Any) -> Lines:
 
 def _flows(linked: "Linked", repetition: int) -> Lines:
     rows = flat_rows("flows", linked.result.summary["flows"])
-    return {"flows": lines_of({**row, "repetition": repetition} for row in rows)}
+    return {"flows": lines_of({**row, "repetition": repetition} for row in rows), ENDS: _ends(linked.result.summary)}
+
+
+def _ends(summary: Mapping[str, Any]) -> str:
+    return _lines(each["simulated_s"] for each in summary["repetitions"])
+
+
+def _lines(ends: Iterable[float]) -> str:
+    return "".join(f"{end}\n" for end in ends)
 
 
 def _traced(folder: Path, number: int, repetition: int) -> str:

@@ -14,7 +14,7 @@ Tables = dict[str, dict[str, str]]
 Lines = dict[str, str]
 """The rows of tables as JSON lines. Each row has its `repetition`."""
 ENDS = "ends_s"
-"""The key of `Lines` for the ends of simulations in seconds: a list as JSON, which is no table."""
+"""The key of `Lines` for the ends of simulations and links in seconds, one a line; no table."""
 
 KEYS = ("repetition", "flow", "view", "object", "connection", "start_s", "start", "client_port", "server_port")
 """Numeric columns that are no figures."""
