@@ -91,12 +91,13 @@ def figures(name: str) -> Figures | None:
     # Not a multiple of the cycles and frames of a radio.
     later = {"kind": "ping", "interval": "1.037 s", "requests": 20, "start": "2 s"}
     try:
-        pings = flows("60 s", {"kind": "ping", "requests": 1, "phase": "1 s"}, later, repeat=10)
+        idle = {"kind": "ping", "name": "idle", "requests": 1, "phase": "1 s"}
+        pings = flows("60 s", idle, later, repeat=10)
         ((down,), (up,)) = (flows("30 s", {"kind": kind, "bytes": "1 GB"}) for kind in ("download", "upload"))
     except ScenarioError:
         return None
-    idle, connected = (fmean(ping["delay_mean_s"] for ping in pings if ping["flow"] == flow) for flow in (0, 1))
-    return Figures(connected, idle, down["throughput_bps"], up["throughput_bps"])
+    first, connected = (fmean(ping["delay_mean_s"] for ping in pings if ping["flow"] == flow) for flow in (0, 1))
+    return Figures(connected, first, down["throughput_bps"], up["throughput_bps"])
 
 
 STORED_FIGURES = Path(__file__).with_name("preset_figures.json")

@@ -58,6 +58,8 @@ mod video;
 mod voice;
 pub mod work;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::iter;
 use std::path::Path;
 
@@ -177,6 +179,8 @@ pub struct Mobile {
 pub struct PlannedFlow {
     /// Its name.
     pub name: String,
+    /// How many `[[flow]]` tables before its own have the same name.
+    pub namesakes: u32,
     /// Which workload.
     pub kind: Kind,
     /// The interface of its mobile: users after those of the first bearer are interfaces on the
@@ -400,7 +404,11 @@ impl Scenario {
     pub fn flows(&self) -> Vec<PlannedFlow> {
         let mobiles = self.mobiles();
         let mut flows = Vec::new();
+        let mut tables: BTreeMap<&str, u32> = BTreeMap::new();
         for group in &self.flow_groups {
+            let tables = tables.entry(group.name()).or_default();
+            let namesakes = *tables;
+            *tables += 1;
             let users: Vec<usize> = (0..mobiles.len()).filter(|user| is_for(group, &mobiles[*user])).collect();
             let several = users.len() as u64 * u64::from(group.count()) > 1;
             let first_user = match group.bearer().unwrap_or_default() {
@@ -412,6 +420,7 @@ impl Scenario {
                 for _ in 0..group.count() {
                     flows.push(PlannedFlow {
                         name: if several { format!("{}-{index}", group.name()) } else { group.name().to_owned() },
+                        namesakes,
                         kind: group.kind,
                         user: UserId::new((first_user + user) as u32),
                         steered: self.steering.is_some() && group.bearer().is_none(),
@@ -487,6 +496,13 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+/// What the random streams of a flow and its access link are named after: the name of the flow, and
+/// a number if `namesakes` tables before its own have the same name. So each flow has numbers of
+/// its own.
+pub fn stream_name(flow: &str, namesakes: u32) -> Cow<'_, str> {
+    if namesakes == 0 { flow.into() } else { format!("{flow}/{}", namesakes + 1).into() }
 }
 
 impl Mobile {

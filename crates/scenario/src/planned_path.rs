@@ -8,7 +8,7 @@ use airpath_proxy::Proxy;
 
 use crate::change::{Hop as Target, TimedOrder};
 use crate::error::{Origin, ScenarioError};
-use crate::{PlannedFlow, Scenario};
+use crate::{PlannedFlow, Scenario, stream_name};
 
 /// The users whose path is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,8 @@ impl Scenario {
         plan.cell_of = cells.of_user.iter().map(|cell| plan.first_cell + cell).collect();
         hops.extend(cells.bearers.into_iter().map(|(name, bearer)| (name, Hop::Bearer(bearer))));
         if users == Users::All && self.access.is_some() {
-            for PlannedFlow { name, .. } in self.flows() {
+            for PlannedFlow { name, namesakes, .. } in self.flows() {
+                let name = stream_name(&name, namesakes);
                 let access = self.build_access(&name, seed).expect("the scenario has access links");
                 plan.access_of.push(hops.len());
                 hops.push((format!("access-{name}"), Hop::Bearer(access)));

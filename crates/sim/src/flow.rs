@@ -41,6 +41,8 @@ pub struct Identity {
     pub user: UserId,
     /// Its name in results.
     pub name: String,
+    /// How many tables of flows before its own have the same name.
+    pub namesakes: u32,
     /// When it starts.
     pub start: Instant,
     /// Whether its ends migrate when its bearer changes.

@@ -10,7 +10,7 @@ use airpath_path::{Change, Hop, Path, Route, Side, Topology};
 use airpath_result::summary::Ended;
 use airpath_scenario::proxy::HttpConfig;
 use airpath_scenario::steering::{Addresses, SteeringConfig};
-use airpath_scenario::{Kind, Mobile, Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
+use airpath_scenario::{Kind, Mobile, Origin, PlannedPath, Scenario, ScenarioError, Users, Work, stream_name};
 
 use crate::capture::Captures;
 use crate::flow::{
@@ -84,16 +84,19 @@ impl Setup {
         let planned = scenario.flows().into_iter().enumerate();
         let carries_text = scenario.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some());
         let flows = planned.map(|(index, planned)| {
-            let phase = |fixed| Phase::new(fixed, || seed.stream(&format!("flow-{}/phase", planned.name)));
+            let streams = stream_name(&planned.name, planned.namesakes);
+            let random = |part: &str| seed.stream(&format!("flow-{streams}/{part}"));
+            let phase = |fixed| Phase::new(fixed, || random("phase"));
             let identity = Identity {
                 id: FlowId(index as u32),
                 name: planned.name.clone(),
+                namesakes: planned.namesakes,
                 user: planned.user,
                 start: Instant::ZERO + planned.start,
                 migrates: planned.steered
                     && scenario.steering.is_some_and(|steering| steering.addresses == Addresses::Two),
                 logs_packets: false,
-                random: seed.stream(&format!("flow-{}/tcp", planned.name)),
+                random: random("tcp"),
             };
             match &planned.work {
                 Work::Transfer { transfer, tcp, freezes } => {
@@ -113,17 +116,12 @@ impl Setup {
                     Flow::Page(Box::new(PageFlow::new(identity, session, transport, carries_text, seed)))
                 }
                 Work::Stream { settings, video, tcp } => {
-                    let random = |part| seed.stream(&format!("flow-{}/{part}", planned.name));
                     let video = Arc::clone(video);
                     Flow::Stream(Box::new(StreamFlow::new(identity, *settings, video, tcp.as_deref(), random)))
                 }
-                Work::Voice(settings) => {
-                    let random = |part| seed.stream(&format!("flow-{}/{part}", planned.name));
-                    Flow::Voice(Box::new(VoiceFlow::new(identity, *settings, random)))
-                }
+                Work::Voice(settings) => Flow::Voice(Box::new(VoiceFlow::new(identity, *settings, random))),
                 Work::Exchanges { plan, tcp } => {
-                    let random = seed.stream(&format!("flow-{}/session", planned.name));
-                    Flow::Exchanges(Box::new(ExchangesFlow::scripted(identity, plan, tcp, random)))
+                    Flow::Exchanges(Box::new(ExchangesFlow::scripted(identity, plan, tcp, random("session"))))
                 }
                 Work::Ftp { settings, tcp } => Flow::Ftp(Box::new(FtpFlow::new(identity, *settings, tcp))),
                 Work::Adaptive { settings, tcp } => {
@@ -133,8 +131,7 @@ impl Setup {
                     Flow::Ping(Box::new(PingFlow::new(identity, *ping, *direction, phase(*fixed))))
                 }
                 Work::Datagrams { datagrams, spacing, phase: fixed } => {
-                    let random = || seed.stream(&format!("flow-{}/spacing", planned.name));
-                    let bursts = spacing.map(|spacing| (spacing, random()));
+                    let bursts = spacing.map(|spacing| (spacing, random("spacing")));
                     Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, bursts, phase(*fixed))))
                 }
             }
@@ -336,6 +333,7 @@ fn probes(
             id: FlowId((flows + user) as u32),
             random: seed.stream(&format!("flow-{name}/tcp")),
             name,
+            namesakes: 0,
             user: UserId::new(user as u32),
             start: Instant::ZERO,
             migrates: false,

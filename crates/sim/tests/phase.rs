@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use airpath_app::Samples;
+use airpath_app::arrivals::Arrival;
 use airpath_core::{Seed, Span};
 use airpath_scenario::Scenario;
 use airpath_sim::Setup;
@@ -45,4 +46,28 @@ fn a_fixed_phase_is_the_same_for_each_request() {
         median
     });
     assert_eq!(early, late + Span::from_millis(3), "requests wait for the same TTI");
+}
+
+/// The arrivals of two tables of datagrams at random times, over links of their own.
+fn arrivals(names: [&str; 2]) -> [Vec<Arrival>; 2] {
+    let table = |name, mobile| {
+        format!(
+            "[[mobile]]\nname = \"{mobile}\"\n[[flow]]\nname = \"{name}\"\nkind = \"datagrams\"\nmobile = \"{mobile}\"\n\
+             direction = \"up\"\nspacing = {{ from = \"1 s\", to = \"3 s\" }}\nduration = \"20 s\"\n"
+        )
+    };
+    let [one, other] = [table(names[0], "one"), table(names[1], "other")];
+    let text = format!("format = 1\nbearer.preset = \"wired\"\naccess.loss = 0.2\n{one}{other}");
+    let scenario = Scenario::read(&text, "test", Path::new(""), &[]).expect("a valid scenario");
+    let mut run = Setup::new(&scenario, Seed::new(1)).expect("a runnable scenario").start(None, None);
+    run.run(&AtomicBool::new(false));
+    let [Flow::Datagrams(one), Flow::Datagrams(other)] = run.flows() else { panic!("two streams") };
+    [one, other].map(|flow| flow.receiver.arrivals().to_vec())
+}
+
+#[test]
+fn flows_of_the_same_name_are_independent() {
+    let [first, second] = arrivals(["meter", "meter"]);
+    assert_ne!(first, second, "they would send, and lose packets, at the same times");
+    assert_eq!(first, arrivals(["meter", "other"])[0], "the first has the numbers of a flow with its name alone");
 }

@@ -10,6 +10,7 @@ use airpath_app::datagrams::HEADERS;
 use airpath_core::{Direction, Ecn, FlowId, Instant, Seed, UserId};
 use airpath_path::{Payload as Content, Side};
 use airpath_quic::{Config, Connection, Identity as QuicIdentity};
+use airpath_scenario::stream_name;
 
 use super::Identity;
 use super::connections::port_of;
@@ -51,8 +52,9 @@ pub struct Pair {
 impl Pair {
     /// Connection number `number` of a flow, which is `flow` on the path.
     pub fn new(now: Instant, identity: &Identity, flow: FlowId, number: u32, config: &Arc<Config>, seed: Seed) -> Self {
+        let streams = stream_name(&identity.name, identity.namesakes);
         let end = |direction, side: &str| {
-            let random = |part: &str| seed.stream(&format!("flow-{}/quic-{number}/{side}/{part}", identity.name));
+            let random = |part: &str| seed.stream(&format!("flow-{streams}/quic-{number}/{side}/{part}"));
             let mut end = QuicIdentity::new(flow, direction, random);
             // On the path, each connection of a page is a flow.
             end.connection = if flow == identity.id { number } else { 0 };
