@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use airpath_core::units::examples;
 use airpath_radio::model::{self, ReadError};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Unexpected};
 use serde_path_to_error::{Path, Segment};
 use toml::de::{DeTable, DeValue};
 
@@ -293,15 +293,16 @@ impl Node {
         read: impl Fn(toml::Value) -> Result<T, ReadError>,
     ) -> Result<T, ScenarioError> {
         read(self.to_value()).map_err(|error| {
-            // serde names the keys of a table only in the error of an unknown one.
-            let keys = || {
+            // serde names the keys of a table and the variants of an enumeration in the error of an
+            // unknown one alone.
+            let known = |unknown: toml::Value, message: &str| {
                 let mut value = self.to_value();
-                *at_path(&mut value, &error.path)? = toml::Table::from_iter([("?".to_owned(), true.into())]).into();
+                *at_path(&mut value, &error.path)? = unknown;
                 let error = read(value).err()?;
-                let keys = quoted(error.message.strip_prefix("unknown field")?).skip(1);
-                Some(keys.map(str::to_owned).collect())
+                let known = quoted(error.message.strip_prefix(message)?).skip(1);
+                Some(known.map(str::to_owned).collect())
             };
-            self.explain(at, &error.path, &error.message, keys)
+            self.explain(at, &error.path, &error.message, known)
         })
     }
 
@@ -322,14 +323,14 @@ impl Node {
         ScenarioError::unknown_key(at, key, known, origin)
     }
 
-    /// The error with this `message` at a `path` below `at`. `keys` returns the keys of the table
-    /// that is expected there, if one is.
+    /// The error with this `message` at a `path` below `at`. `known` returns the names in the error
+    /// that begins with a text, if an unknown one takes the place of the value.
     fn explain(
         &self,
         at: &str,
         path: &Path,
         message: &str,
-        keys: impl FnOnce() -> Option<Vec<String>>,
+        known: impl FnOnce(toml::Value, &str) -> Option<Vec<String>>,
     ) -> ScenarioError {
         let (mut node, mut field) = (self, at.to_owned());
         let mut table = self;
@@ -369,9 +370,21 @@ impl Node {
         }
         // serde names the Rust type that a table is read into.
         if let Some((found, _)) = message.split_once(", expected struct ") {
-            let keys = keys().map_or_else(String::new, |keys| format!(": {}", keys.join(", ")));
+            let unknown = toml::Table::from_iter([("?".to_owned(), true.into())]);
+            let keys = known(unknown.into(), "unknown field");
+            let keys = keys.map_or_else(String::new, |keys| format!(": {}", keys.join(", ")));
             let help = format!("set its keys, as in `{field}.KEY = VALUE`{keys}");
             return ScenarioError::new(format!("{found}, expected a table"), node.origin.clone(), field).help(help);
+        }
+        // An enumeration, whose value is no text.
+        if message == NO_NAME || message.starts_with(NO_SINGLE_KEY) {
+            let error = ScenarioError::new(
+                format!("invalid type: {}, expected a name", node.kind()),
+                node.origin.clone(),
+                field,
+            );
+            let names = known("?".into(), "unknown variant");
+            return ScenarioError { help: names.map(|names| format!("one of {}", names.join(", "))), ..error };
         }
         if let Some((found, expected)) = message.split_once(", expected ") {
             let (expected, help) = plain_expectation(found, expected);
@@ -379,6 +392,19 @@ impl Node {
             return ScenarioError { help, ..error };
         }
         ScenarioError::new(message, node.origin.clone(), field)
+    }
+
+    /// What it is, in the words of serde.
+    fn kind(&self) -> String {
+        let found = match &self.value {
+            Value::Table(_) => Unexpected::Map,
+            Value::Array(_) => Unexpected::Seq,
+            Value::Scalar(toml::Value::Integer(number)) => Unexpected::Signed(*number),
+            Value::Scalar(toml::Value::Float(number)) => Unexpected::Float(*number),
+            Value::Scalar(toml::Value::Boolean(truth)) => Unexpected::Bool(*truth),
+            Value::Scalar(_) => Unexpected::Other("date"),
+        };
+        found.to_string()
     }
 
     /// The element number `index` of an array.
@@ -403,6 +429,12 @@ impl Node {
         }
     }
 }
+
+/// The error of `toml` for an enumeration whose value is no text and no table.
+const NO_NAME: &str = "invalid type: unit variant, expected string only";
+
+/// The begin of its error for one whose value is a table with several keys, or none.
+const NO_SINGLE_KEY: &str = "wanted exactly 1 element";
 
 /// The names in backticks in a message of serde.
 fn quoted(message: &str) -> impl Iterator<Item = &str> {

@@ -56,6 +56,22 @@ fn times_are_at_most_a_year() {
 }
 
 #[test]
+fn a_name_that_is_no_text_has_the_names_of_the_key() {
+    let disciplines = "one of drop-tail, codel, fq-codel, pie, dualpi2, cake";
+    for (value, kind) in [("4", "integer `4`"), ("true", "boolean `true`"), ("[1]", "sequence"), ("{}", "map")] {
+        let text = error("delay = \"110 ms\"", &format!("queue.discipline = {value}"));
+        let problem = format!("fixed.queue.discipline: invalid type: {kind}, expected a name; {disciplines}");
+        assert!(text.ends_with(&problem), "{text}");
+        assert!(text.starts_with("s.toml:6: "), "{text}");
+    }
+    let change = "[[change]]\nat = \"1 s\"\noutage = \"1 s\"\nto = 3\n\n[[mobile]]";
+    let text = error("[[mobile]]", change);
+    assert!(text.ends_with("expected a name; one of bearer, second-bearer, fixed"), "{text}");
+    let text = error("bytes = \"100 kB\"", "bytes = \"100 kB\"\nbearer = 2");
+    assert!(text.contains("flow.0.bearer: invalid type: integer `2`, expected a name; one of first, second"), "{text}");
+}
+
+#[test]
 fn a_stream_of_datagrams_is_bounded() {
     let stream = |keys: &str| {
         let flow = format!("kind = \"datagrams\"\ndirection = \"down\"\nmobile = \"near\"\n{keys}");
