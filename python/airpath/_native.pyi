@@ -31,10 +31,20 @@ class LinkError(Exception):
     """A link could not be set up, or failed. `str()` has the fault and the next step."""
 
 class MeasureError(Exception):
-    """A measurement failed. The message has the peer, the cause and the next step."""
+    """A measurement failed. `str()` has the fault and the next step."""
+
+    message: str
+    """The peer and the cause."""
+    next_step: str | None
+    """The next step; `None` if it is unknown."""
 
 class TraceError(Exception):
-    """A capture could not be analysed. The message has the file, the cause and the next step."""
+    """A capture could not be analysed. `str()` has the fault and the next step."""
+
+    message: str
+    """The file and the cause."""
+    next_step: str | None
+    """The next step; `None` if it is unknown."""
 
 class ResultError(OSError):
     """A result could not be written: disk full, folder not writable.

@@ -675,6 +675,9 @@ def test_errors_report_the_next_step(airpath_command: Command, responder: str) -
     assert "airpath measure serve" in done.err
     done = airpath_command("measure", "ping", "no-such-host.invalid")
     assert (done.code, "cannot find the host no-such-host.invalid" in done.err) == (1, True)
+    done = airpath_command("measure", "ping", "no; such.invalid")
+    assert done.err.startswith("error: cannot find the host no; such.invalid: ")
+    assert done.err.endswith("\n  next: check the name, or give its address\n")
     done = airpath_command("measure", "bulk", responder, "--bytes", "5")
     assert (done.code, "`5` has no unit" in done.err) == (2, True)
     done = airpath_command("measure", "ping", responder, "--size", "5")

@@ -396,6 +396,19 @@ def test_untraceable_input_is_reported(arguments: list[str], message: str, serve
     assert "next:" in done.err or "`airpath run --out` wrote" in done.err
 
 
+def test_names_with_a_semicolon_stay_whole(server: Path, command: Command) -> None:
+    (command.folder / "b; c.pcap").write_text("a; b, no capture\n", encoding="utf-8")
+    for words, message, next_step in (
+        (["b; c.pcap"], "b; c.pcap: not a capture: it is a text file, which begins with 'a; b'", "known are pcap"),
+        ([str(server), "--flow", "1; 2"], "'1; 2' selects no flow", "give a number (3, or tcp:3 or quic:3)"),
+    ):
+        assert command("trace", *words).err.startswith(f"error: {message}\n  next: {next_step}"), words
+    with pytest.raises(airpath.TraceError) as raised:
+        airpath.trace(command.folder / "b; c.pcap")
+    assert raised.value.message.endswith("which begins with 'a; b'")
+    assert str(raised.value) == f"{raised.value.message}; {raised.value.next_step}"
+
+
 def test_a_cut_capture_is_reported_up_to_its_end(command: Command) -> None:
     done = command("trace", shared_capture("own/variant_cut_midpacket.pcap"), "--format", "json")
     assert done.code == 0

@@ -119,9 +119,9 @@ struct Progress {
 }
 
 /// What a file is that begins with these bytes, and what to do.
-fn begins_with(bytes: [u8; 4]) -> String {
-    let archive = |name| format!("it is {name}; unpack it, and name the capture in it");
-    let converted = |name| format!("it is {name}; convert it to pcapng with Wireshark's `editcap`");
+fn begins_with(bytes: [u8; 4]) -> (String, &'static str) {
+    let archive = |name| (format!("it is {name}"), "unpack it, and name the capture in it");
+    let converted = |name| (format!("it is {name}"), "convert it to pcapng with Wireshark's `editcap`");
     let known = "known are pcap, pcapng and snoop, plain or compressed by gzip or zstd";
     match &bytes {
         b"PK\x03\x04" => archive("a ZIP archive"),
@@ -133,16 +133,16 @@ fn begins_with(bytes: [u8; 4]) -> String {
         b"\xFD7zX" => archive("compressed by xz"),
         b"XCP\0" | b"TRSN" => converted("a capture of Sniffer"),
         b"RTSS" | b"GMBU" => converted("a capture of Microsoft Network Monitor"),
-        b"\x89PNG" => format!("it is a PNG image; {known}"),
-        b"%PDF" => format!("it is a PDF document; {known}"),
-        b"PAR1" => format!("it is a Parquet file; {known}"),
-        b"<!do" | b"<!DO" | b"<htm" | b"<HTM" => format!("it is an HTML page; {known}"),
+        b"\x89PNG" => ("it is a PNG image".to_owned(), known),
+        b"%PDF" => ("it is a PDF document".to_owned(), known),
+        b"PAR1" => ("it is a Parquet file".to_owned(), known),
+        b"<!do" | b"<!DO" | b"<htm" | b"<HTM" => ("it is an HTML page".to_owned(), known),
         text if text.iter().all(|byte| byte.is_ascii_graphic() || b" \t\r\n".contains(byte)) => {
-            format!("it is a text file, which begins with '{}'; {known}", text.escape_ascii())
+            (format!("it is a text file, which begins with '{}'", text.escape_ascii()), known)
         }
         other => {
             let bytes = other.map(|byte| format!("{byte:02x}")).join(" ");
-            format!("it begins with the bytes {bytes}; {known}")
+            (format!("it begins with the bytes {bytes}"), known)
         }
     }
 }
@@ -151,13 +151,13 @@ fn begins_with(bytes: [u8; 4]) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is nothing in it.
-    #[error("the file is empty; copy it again, or check the program that captured")]
+    #[error("the file is empty")]
     Empty,
     /// It begins like no supported format.
-    #[error("not a capture: {}", begins_with(*.0))]
+    #[error("not a capture: {}", begins_with(*.0).0)]
     UnknownFormat([u8; 4]),
     /// The file header is cut off.
-    #[error("the file header is cut short: {needed} bytes are needed, {available} are there; copy the file again")]
+    #[error("the file header is cut short: {needed} bytes are needed, {available} are there")]
     CutShort {
         /// Bytes that it needs.
         needed: usize,
@@ -165,7 +165,7 @@ pub enum OpenError {
         available: usize,
     },
     /// An unsupported data link of snoop.
-    #[error("the snoop file has data link {0}, which is not supported; Ethernet (4) and FDDI (8) are")]
+    #[error("the snoop file has data link {0}, which is not supported")]
     UnknownDataLink(u32),
     /// An unsupported version of the format.
     #[error("{format} of version {major}.{minor} is not known")]
@@ -178,7 +178,7 @@ pub enum OpenError {
         minor: u32,
     },
     /// It is compressed, and ends before the first bytes of the capture.
-    #[error("the compressed file is cut short; copy it again")]
+    #[error("the compressed file is cut short")]
     CutCompressed,
     /// The first bytes could not be read.
     #[error(transparent)]
@@ -186,6 +186,18 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// What to do about it, where that is known.
+    pub fn next_step(&self) -> Option<&'static str> {
+        match self {
+            Self::Empty => Some("copy it again, or check the program that captured"),
+            Self::UnknownFormat(bytes) => Some(begins_with(*bytes).1),
+            Self::CutShort { .. } => Some("copy the file again"),
+            Self::CutCompressed => Some("copy it again"),
+            Self::UnknownDataLink(_) => Some("Ethernet (4) and FDDI (8) are supported"),
+            Self::UnknownVersion { .. } | Self::Unreadable(_) => None,
+        }
+    }
+
     /// Whether the file is only the beginning of a header.
     pub const fn is_beginning(&self) -> bool {
         matches!(self, Self::Empty | Self::CutShort { .. } | Self::CutCompressed)

@@ -14,7 +14,7 @@ pub enum MeasureError {
     #[error("{0}")]
     InvalidRequest(String),
     /// The host name cannot be resolved.
-    #[error("cannot find the host {host}: {source}; check the name, or give its address")]
+    #[error("cannot find the host {host}: {source}")]
     Unknown {
         /// The name as given.
         host: String,
@@ -22,7 +22,7 @@ pub enum MeasureError {
         source: io::Error,
     },
     /// No answer.
-    #[error("cannot reach a responder at {peer}: {source}; start `airpath measure serve` there, and check the port")]
+    #[error("cannot reach a responder at {peer}: {source}")]
     Unreachable {
         /// Address.
         peer: SocketAddr,
@@ -30,19 +30,13 @@ pub enum MeasureError {
         source: io::Error,
     },
     /// Another service answers.
-    #[error(
-        "the service at {peer} is not an airpath responder; check the port, or start `airpath measure serve` there"
-    )]
+    #[error("the service at {peer} is not an airpath responder")]
     NotAResponder {
         /// Address.
         peer: SocketAddr,
     },
     /// A responder of another protocol version.
-    #[error(
-        "the responder at {peer} speaks version {theirs} of the protocol, this airpath version {VERSION}; \
-         update airpath {there}",
-        there = if *theirs < VERSION { "there" } else { "here" }
-    )]
+    #[error("the responder at {peer} speaks version {theirs} of the protocol, this airpath version {VERSION}")]
     Version {
         /// Address.
         peer: SocketAddr,
@@ -74,19 +68,13 @@ pub enum MeasureError {
         source: io::Error,
     },
     /// This process may not open a socket for echo requests.
-    #[error(
-        "echo requests are not allowed to this user: {source}; allow them to all groups by \
-         `sysctl -w net.ipv4.ping_group_range='0 2147483647'` as root, or leave out `--icmp` and start \
-         `airpath measure serve` at the other end"
-    )]
+    #[error("echo requests are not allowed to this user: {source}")]
     NoEcho {
         /// The kernel's error.
         source: io::Error,
     },
     /// The address cannot be listened on.
-    #[error(
-        "cannot listen on {address}: {source}; another program may have this port, `--listen ADDR:PORT` takes another"
-    )]
+    #[error("cannot listen on {address}: {source}")]
     Listen {
         /// Address.
         address: SocketAddr,
@@ -94,7 +82,7 @@ pub enum MeasureError {
         source: io::Error,
     },
     /// No stream of another program was received.
-    #[error("no stream was received at {address}: {why}; send H.264 there, as `{example}` does")]
+    #[error("no stream was received at {address}: {why}")]
     NoStream {
         /// The address of RTP.
         address: SocketAddr,
@@ -104,7 +92,7 @@ pub enum MeasureError {
         example: String,
     },
     /// A player does not accept the connection for RTP.
-    #[error("cannot connect to a player at {peer}: {source}; start it first, or give it more time with `--lead`")]
+    #[error("cannot connect to a player at {peer}: {source}")]
     NoPlayer {
         /// Address.
         peer: SocketAddr,
@@ -117,6 +105,31 @@ pub enum MeasureError {
 }
 
 impl MeasureError {
+    /// What to do about it, where that is known.
+    pub fn next_step(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown { .. } => "check the name, or give its address".to_owned(),
+            Self::Unreachable { .. } => "start `airpath measure serve` there, and check the port".to_owned(),
+            Self::NotAResponder { .. } => "check the port, or start `airpath measure serve` there".to_owned(),
+            Self::Version { theirs, .. } => {
+                format!("update airpath {}", if *theirs < VERSION { "there" } else { "here" })
+            }
+            Self::NoEcho { .. } => "allow them to all groups by `sysctl -w net.ipv4.ping_group_range='0 2147483647'` \
+                                    as root, or leave out `--icmp` and start `airpath measure serve` at the other end"
+                .to_owned(),
+            Self::Listen { .. } => "another program may have this port, `--listen ADDR:PORT` takes another".to_owned(),
+            Self::NoStream { example, .. } => format!("send H.264 there, as `{example}` does"),
+            Self::NoPlayer { .. } => "start it first, or give it more time with `--lead`".to_owned(),
+            Self::InvalidRequest(_)
+            | Self::Refused { .. }
+            | Self::Lost { .. }
+            | Self::Socket { .. }
+            | Self::Folder(_) => {
+                return None;
+            }
+        })
+    }
+
     /// For `map_err`: the error of a socket during `what`.
     pub(crate) fn socket(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Socket { what: what.into(), source }

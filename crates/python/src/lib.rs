@@ -261,6 +261,25 @@ fn read(py: Python<'_>, text: &str, name: &str, sets: &[(String, String)]) -> Py
     Scenario::read(text, name, folder, sets).map_err(|error| scenario_error(py, &error))
 }
 
+/// The error of a class that `make` makes from its text, with `message` and `next_step`.
+fn with_next_step(
+    py: Python<'_>,
+    make: impl FnOnce(String) -> PyErr,
+    message: &str,
+    next_step: Option<String>,
+) -> PyErr {
+    let error = make(next_step.as_ref().map_or_else(|| message.to_owned(), |step| format!("{message}; {step}")));
+    let value = error.value(py);
+    let set = || -> PyResult<()> {
+        value.setattr(intern!(py, "message"), message)?;
+        value.setattr(intern!(py, "next_step"), next_step)
+    };
+    match set() {
+        Ok(()) => error,
+        Err(other) => other,
+    }
+}
+
 fn scenario_error(py: Python<'_>, error: &CoreScenarioError) -> PyErr {
     let python = ScenarioError::new_err(error.to_string());
     let value = python.value(py);

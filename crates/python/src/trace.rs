@@ -11,7 +11,7 @@ use airpath_core::Span;
 use airpath_observe::columns::Kind;
 use airpath_trace::analysis::table::{Column, Table, Values};
 use airpath_trace::analysis::{
-    Options, Peer, Reading, Report, Selection, Shortcomings, Source, Step, analyse, figures,
+    Options, Peer, Reading, Report, Selection, SelectorError, Shortcomings, Source, Step, analyse, figures,
 };
 use airpath_trace::causes::Cause;
 use airpath_trace::event_log::CapturePoint;
@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::{Value, json};
 
-use crate::{TraceError, interruptible};
+use crate::{TraceError, interruptible, with_next_step};
 
 /// Analyses captures. Returns how they were read, as JSON, the tables, as a dictionary of columns
 /// by name, and an HTTP Archive. `line` gets a line of JSON for each connection when it ends; there
@@ -44,7 +44,8 @@ pub fn trace<'py>(
     observations: bool,
     line: Option<Py<PyAny>>,
 ) -> PyResult<(String, Bound<'py, PyDict>, Option<String>)> {
-    let select = Selection::parse(&flow).map_err(|error| TraceError::new_err(error.to_string()))?;
+    let select = Selection::parse(&flow);
+    let select = select.map_err(|error| failure(&error.to_string(), Some(SelectorError::NEXT_STEP)))?;
     let (source, peer) = match log {
         Some(log) => {
             let log = Arc::new(log::read(&log)?);
@@ -68,7 +69,7 @@ pub fn trace<'py>(
         return Err(error);
     }
     let Report { reading, shortcomings, stopped, tables, exchanges, ends } =
-        report.map_err(|error| TraceError::new_err(error.to_string()))?;
+        report.map_err(|error| failure(&error.to_string(), error.next_step().as_deref()))?;
     let frames = PyDict::new(py);
     for (name, table) in tables {
         frames.set_item(name, columns(py, &table)?)?;
@@ -104,7 +105,7 @@ const COLUMN_FORMS: &str = "write begin=COLUMN,name=COLUMN, and where needed end
 /// A radio log from the text of a CSV file; `map` has its columns by the names of [`Columns`].
 /// An empty map is that of airpath's own logs.
 fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
-    let wrong = |what: String| TraceError::new_err(format!("radio columns: {what}; {COLUMN_FORMS}"));
+    let wrong = |what: String| failure(&format!("radio columns: {what}"), Some(COLUMN_FORMS));
     let mut columns = match (map.get("begin"), map.get("name")) {
         (Some(begin), Some(name)) => Columns::states(begin, name),
         _ if map.is_empty() => Columns::intervals(),
@@ -128,7 +129,11 @@ fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
             other => return Err(wrong(format!("no such entry '{other}'"))),
         }
     }
-    RadioLog::read(text, &columns).map_err(|error| TraceError::new_err(error.to_string()))
+    RadioLog::read(text, &columns).map_err(|error| failure(&error.to_string(), error.next_step()))
+}
+
+fn failure(message: &str, next_step: Option<&str>) -> PyErr {
+    Python::attach(|py| with_next_step(py, TraceError::new_err::<String>, message, next_step.map(str::to_owned)))
 }
 
 /// How captures were read.

@@ -57,7 +57,7 @@ use reporter::Reporter;
 use table::Table;
 use two_point::both_ends;
 
-pub use reading::{FileReading, Reading, STANDARD_INPUT, Step};
+pub use reading::{FileReading, Reading, STANDARD_INPUT, Step, WithoutTcp};
 pub use records::figures;
 pub use selector::{Selection, Selector, SelectorError};
 pub use shortcomings::Shortcomings;
@@ -110,7 +110,7 @@ pub struct Report {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// No such file, or it cannot be read.
-    #[error("{file}: {error}; name a capture file (pcap or pcapng), or - for standard input")]
+    #[error("{file}: {error}")]
     Unreadable {
         /// Its name.
         file: String,
@@ -126,7 +126,7 @@ pub enum TraceError {
         error: OpenError,
     },
     /// The captures of the two ends have nothing in common.
-    #[error("{file} and {peer} do not match; {error}")]
+    #[error("{file} and {peer} do not match: {error}")]
     Peer {
         /// The first capture.
         file: String,
@@ -136,13 +136,13 @@ pub enum TraceError {
         error: JoinError,
     },
     /// A capture that is joined with the other end's is read twice; standard input cannot be.
-    #[error("with a capture of the other end this one is read twice, and standard input cannot be; name a file")]
+    #[error("with a capture of the other end this one is read twice, and standard input cannot be")]
     ReadTwice,
     /// The captures have no TCP.
     #[error("{0}")]
-    NoTcp(String),
+    NoTcp(WithoutTcp),
     /// No flow matches the selector.
-    #[error("no flow matches '{selector}': the capture has {} numbered from 1; {}", counted(*.connections, *.quic), selector.advice())]
+    #[error("no flow matches '{selector}': the capture has {} numbered from 1", counted(*.connections, *.quic))]
     NoSuchFlow {
         /// The selector.
         selector: Selector,
@@ -151,6 +151,21 @@ pub enum TraceError {
         /// Number of QUIC flows in the captures.
         quic: u64,
     },
+}
+
+impl TraceError {
+    /// What to do about it, where that is known.
+    pub fn next_step(&self) -> Option<String> {
+        let known = match self {
+            Self::Unreadable { .. } => "name a capture file (pcap or pcapng), or - for standard input",
+            Self::NotACapture { error, .. } => error.next_step()?,
+            Self::Peer { error, .. } => error.next_step(),
+            Self::ReadTwice => "name a file",
+            Self::NoTcp(without) => without.next_step,
+            Self::NoSuchFlow { selector, .. } => return Some(selector.advice()),
+        };
+        Some(known.to_owned())
+    }
 }
 
 /// The numbers of flows of a capture, in words.

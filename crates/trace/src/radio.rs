@@ -115,9 +115,7 @@ pub enum RadioError {
         column: String,
     },
     /// A field is not a time.
-    #[error(
-        "line {line} of the radio log, column `{column}`: `{value}` is no time; give a number, and the unit with the column map"
-    )]
+    #[error("line {line} of the radio log, column `{column}`: `{value}` is no time")]
     Time {
         /// Its line.
         line: usize,
@@ -136,6 +134,13 @@ pub enum RadioError {
         /// The field.
         value: String,
     },
+}
+
+impl RadioError {
+    /// What to do about it, where that is known.
+    pub fn next_step(&self) -> Option<&'static str> {
+        matches!(self, Self::Time { .. }).then_some("give a number, and the unit with the column map")
+    }
 }
 
 /// The gaps and the delays of a radio.

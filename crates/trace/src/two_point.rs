@@ -103,10 +103,7 @@ impl Default for JoinOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
     /// The captures share no connection.
-    #[error(
-        "the captures share no connection: of {first} and {second} none have the same sequence numbers; \
-         were they taken at the same time, and is a proxy between them?"
-    )]
+    #[error("the captures share no connection: of {first} and {second} none have the same sequence numbers")]
     NothingShared {
         /// Connections in the first capture.
         first: usize,
@@ -114,11 +111,18 @@ pub enum JoinError {
         second: usize,
     },
     /// Only packets of one direction are in both captures.
-    #[error(
-        "the clocks cannot be compared: only packets of one direction are in both captures; \
-         give the difference of the clocks, or capture both directions"
-    )]
+    #[error("the clocks cannot be compared: only packets of one direction are in both captures")]
     OneWay,
+}
+
+impl JoinError {
+    /// What to do about it.
+    pub const fn next_step(self) -> &'static str {
+        match self {
+            Self::NothingShared { .. } => "were they taken at the same time, and is a proxy between them?",
+            Self::OneWay => "give the difference of the clocks, or capture both directions",
+        }
+    }
 }
 
 /// Joins two captures.

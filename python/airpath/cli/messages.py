@@ -116,9 +116,9 @@ def problem_of(error: Exception, exit_code: int = ExitCode.BAD_INPUT) -> Problem
 
     if isinstance(error, WithNextStep):
         return Problem(error.message, next_step=error.next_step, exit_code=exit_code)
-    # Errors of the native module have both in one text.
-    message, _, next_step = str(error).partition("; ")
-    return Problem(message, next_step=next_step or None, exit_code=exit_code)
+    # Errors of the native module have the same fields.
+    message, next_step = (getattr(error, name, None) for name in ("message", "next_step"))
+    return Problem(message or str(error), next_step=next_step, exit_code=exit_code)
 
 
 @contextmanager

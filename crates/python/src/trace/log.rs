@@ -9,7 +9,7 @@ use airpath_wire::segment::Endpoint;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::TraceError;
+use super::failure;
 
 /// The log's name, its flows, and its columns by name: 64-bit integers in native byte order, with
 /// [`MISSING`] for missing values.
@@ -30,7 +30,7 @@ pub fn read((name, flows, columns): &Columns<'_>) -> PyResult<EventLog> {
     });
     let flows: Vec<_> = flows.collect::<PyResult<_>>()?;
     let column = |name: &str| {
-        let bytes = columns.get(name).ok_or_else(|| TraceError::new_err(format!("event log: no column `{name}`")))?;
+        let bytes = columns.get(name).ok_or_else(|| failure(&format!("event log: no column `{name}`"), None))?;
         Ok::<_, PyErr>(bytes.as_bytes().as_chunks::<8>().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)))
     };
     let mut rows = column("packet")?
@@ -54,7 +54,7 @@ pub fn read((name, flows, columns): &Columns<'_>) -> PyResult<EventLog> {
         };
         let flow: u32 = whole(flow)?;
         if flow as usize >= flows.len() {
-            return Err(TraceError::new_err(format!("event log: there is no flow {flow}")));
+            return Err(failure(&format!("event log: there is no flow {flow}"), None));
         }
         segments.push(Logged {
             packet: whole(packet)?,
@@ -72,7 +72,7 @@ pub fn read((name, flows, columns): &Columns<'_>) -> PyResult<EventLog> {
 
 fn end(text: &str) -> PyResult<Endpoint> {
     let address: SocketAddr =
-        text.parse().map_err(|_| TraceError::new_err(format!("event log: `{text}` is no address with a port")))?;
+        text.parse().map_err(|_| failure(&format!("event log: `{text}` is no address with a port"), None))?;
     Ok(Endpoint { address: address.ip(), port: address.port() })
 }
 
@@ -81,6 +81,5 @@ fn event(((time, row), ecn): ((i64, i64), i64)) -> PyResult<Event> {
 }
 
 fn whole<T: TryFrom<i64>>(value: i64) -> PyResult<T> {
-    T::try_from(value)
-        .map_err(|_| TraceError::new_err(format!("event log: {value} is out of range; the log is damaged")))
+    T::try_from(value).map_err(|_| failure(&format!("event log: {value} is out of range: the log is damaged"), None))
 }

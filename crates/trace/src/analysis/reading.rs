@@ -1,6 +1,7 @@
 //! Captures and event logs as packets, one after the other.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ pub struct Reading {
 
 impl Reading {
     /// A message for captures without TCP: what they contain.
-    pub(super) fn without_tcp(&self) -> String {
+    pub(super) fn without_tcp(&self) -> WithoutTcp {
         let frames: u64 = self.files.iter().map(|file| file.frames).sum();
         let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
         let links: BTreeSet<_> = self.files.iter().flat_map(|file| &file.unsupported).collect();
@@ -51,21 +52,38 @@ impl Reading {
             && let Some(file) = self.files.iter().find(|file| file.ending.is_some()).or(self.files.first())
         {
             return match &file.ending {
-                Some(ending) => format!("{}: {ending}, so no packet is complete; copy it again", file.name),
-                None => format!(
-                    "{}: the capture has no packets; check the interface and the filter of the program that captured",
-                    names.join(", ")
-                ),
+                Some(ending) => WithoutTcp {
+                    message: format!("{}: {ending}, so no packet is complete", file.name),
+                    next_step: "copy it again",
+                },
+                None => WithoutTcp {
+                    message: format!("{}: the capture has no packets", names.join(", ")),
+                    next_step: "check the interface and the filter of the program that captured",
+                },
             };
         }
-        let next = if self.files.iter().all(|file| file.times.is_none()) {
+        let next_step = if self.files.iter().all(|file| file.times.is_none()) {
             "no frame could be read: copy the file again, or capture again"
         } else if other_links {
             "capture at an interface with Ethernet or IP frames; docs/trace.md has the supported link types"
         } else {
             "name a capture with TCP connections"
         };
-        format!("{}: no TCP in its {frames} frames{what}; {next}", names.join(", "))
+        WithoutTcp { message: format!("{}: no TCP in its {frames} frames{what}", names.join(", ")), next_step }
+    }
+}
+
+/// That captures have no TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithoutTcp {
+    message: String,
+    /// What to do about it.
+    pub(super) next_step: &'static str,
+}
+
+impl fmt::Display for WithoutTcp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 
@@ -267,8 +285,8 @@ mod tests {
         });
         let reading = captured(&files, |_| true).expect("both files are captures");
         std::fs::remove_dir_all(folder).expect("the folder can be removed");
-        let message = reading.without_tcp();
-        assert!(message.contains("1 of unsupported link type 147 (for private use)"), "{message}");
-        assert!(message.ends_with("docs/trace.md has the supported link types"), "{message}");
+        let without = reading.without_tcp();
+        assert!(without.message.contains("1 of unsupported link type 147 (for private use)"), "{without}");
+        assert!(without.next_step.ends_with("docs/trace.md has the supported link types"), "{without}");
     }
 }

@@ -36,11 +36,14 @@ pub struct Selection(Vec<Selector>);
 
 /// A text that selects nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{0}' selects no flow; give a number (3, or tcp:3 or quic:3), an address (192.0.2.1), a port (:443), or both \
-     (192.0.2.1:443), and one of these alone"
-)]
+#[error("'{0}' selects no flow")]
 pub struct SelectorError(String);
+
+impl SelectorError {
+    /// What to do about it.
+    pub const NEXT_STEP: &str = "give a number (3, or tcp:3 or quic:3), an address (192.0.2.1), a port (:443), or both \
+                                 (192.0.2.1:443), and one of these alone";
+}
 
 impl Selector {
     /// Whether a flow on that route (in either direction) is selected.
@@ -150,10 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_selector_lists_the_forms() {
+    fn an_invalid_selector_is_named() {
         for text in ["", "client", "quic:", "quic:x", "tcp:-1", "udp:3", "192.0.2.1:http", ":99999", "-1"] {
             let error = text.parse::<Selector>().expect_err(text);
-            assert!(error.to_string().contains("give a number"), "{error}");
+            assert_eq!(error.to_string(), format!("'{text}' selects no flow"));
         }
     }
 

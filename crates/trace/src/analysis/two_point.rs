@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::records::{number, span, time};
 use super::table::{Fields, Record, Table, table};
-use super::{Options, Source, TraceError};
+use super::{Options, Source, TraceError, WithoutTcp};
 use crate::two_point::{
     ArrivalGap, CaptureDigest, Clock, Direction, Fate, JoinOptions, JoinedCaptures, JoinedConnection, Quantiles,
     Transit, join,
@@ -48,7 +48,11 @@ pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<Op
 
 /// Reads the packets of a capture: those of all connections, because they share the path. The inner
 /// error is a message about a capture without TCP.
-fn digest(source: &Source, one_thread: bool, stop: &AtomicBool) -> Result<Result<CaptureDigest, String>, TraceError> {
+fn digest(
+    source: &Source,
+    one_thread: bool,
+    stop: &AtomicBool,
+) -> Result<Result<CaptureDigest, WithoutTcp>, TraceError> {
     let (mut flows, mut digest) = (Flows::default(), CaptureDigest::default());
     let reading = source.packets(one_thread, |packet| {
         if let Decoded::Segment(segment) = packet {
