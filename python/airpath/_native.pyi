@@ -93,7 +93,13 @@ def run(
     """
 
 def run_rows(
-    text: str, name: str, sets: list[tuple[str, str]], seed: int | None, first: int, repeat: int
+    text: str,
+    name: str,
+    sets: list[tuple[str, str]],
+    seed: int | None,
+    first: int,
+    repeat: int,
+    check: Callable[[int, int], None] | None,
 ) -> tuple[tuple[str, str, str], list[float]]:
     """Run repetitions of a scenario on this thread; return rows as JSON lines, and their ends.
 
@@ -107,9 +113,12 @@ def run_rows(
         seed: The seed, in place of the scenario's.
         first: The first repetition.
         repeat: The number of repetitions.
+        check: Called all the time; its exception ends the run, and so does a signal. `None` is
+            faster, and nothing ends the run.
 
     Raises:
         ScenarioError: The scenario is invalid.
+        KeyboardInterrupt: A signal came.
     """
 
 def link(

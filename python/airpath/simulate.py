@@ -136,13 +136,23 @@ def run_plan(
     Processes would import the script that calls this, or fail if it is standard input.
     """
     from concurrent.futures import ThreadPoolExecutor
+    from threading import Event
 
     from airpath.sweep import sweep
     from airpath.sweep.pool import cores
+    from airpath.sweep.stopping import set_check
 
     threads = threads or cores(plan)
-    executor = ThreadPoolExecutor(threads)
+    over = Event()
+
+    def check(*_: object) -> None:
+        if over.is_set():
+            raise KeyboardInterrupt
+
+    executor = ThreadPoolExecutor(threads, initializer=set_check, initargs=(check,))
     try:
         return sweep(plan, out=out, executor=executor, workers=threads, progress=progress, on_rows=on_rows)
     finally:
+        # After Ctrl-C and errors, tasks still run.
+        over.set()
         executor.shutdown(cancel_futures=True)

@@ -10,8 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
+import pytest
 
+import airpath
 from airpath import load
+from airpath.sweep.folder import SweepFolder
 from support import Command, plain_environment
 from support.needs import needs
 
@@ -37,9 +40,10 @@ bytes = "1000 GB"
 """
 
 
-def test_ctrl_c_keeps_a_partial_result(airpath_command: Command) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_a_partial_result(airpath_command: Command, sent: signal.Signals) -> None:
     process = _start(airpath_command)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in err
@@ -52,6 +56,34 @@ def test_ctrl_c_keeps_a_partial_result(airpath_command: Command) -> None:
     assert not result.complete
     assert result.stopped == "interrupted"
     assert result.app.height > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "is_begun"),
+    [
+        # The first run is measured before any task; where the folder has the plan, tasks run.
+        ("run long.toml --vary fixed.loss=0,0.01", False),
+        ("run long.toml --vary fixed.loss=0,0.01 --out rows", True),
+        ("sweep plan.toml --out rows", False),
+    ],
+)
+def test_ctrl_c_ends_a_long_run_of_a_sweep(airpath_command: Command, line: str, is_begun: bool) -> None:
+    folder = airpath_command.folder
+    (folder / "long.toml").write_text(LONG)
+    (folder / "plan.toml").write_text('format = 1\nscenario = "long.toml"\n[axes]\nfixed.loss = [0, 0.01]\n')
+    if is_begun:
+        plan = airpath.make_plan(folder / "long.toml", {"fixed.loss": [0, 0.01]})
+        rows = SweepFolder(folder / "rows")
+        with rows.locked():
+            rows.begin(plan, airpath.__version__, 1)
+    with subprocess.Popen(
+        airpath_command.line(*line.split()), cwd=folder, env=plain_environment(), stderr=subprocess.PIPE, text=True
+    ) as process:
+        _wait_for_work(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert err.startswith("error: interrupted; "), err
 
 
 def test_a_killed_run_keeps_what_it_had(airpath_command: Command) -> None:
@@ -83,6 +115,15 @@ def _start(airpath_command: Command, *arguments: str) -> "subprocess.Popen[str]"
     _wait_for(airpath_command.folder / "kept" / "summary.json")
     time.sleep(0.5)
     return process
+
+
+def _wait_for_work(process: int) -> None:
+    """Return when a process has used three seconds of processor: after its start it simulates."""
+    deadline = time.monotonic() + 60
+    ticks = os.sysconf("SC_CLK_TCK")
+    while sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13])) < 3 * ticks:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def _wait_for(path: Path) -> None:

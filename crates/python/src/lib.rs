@@ -22,7 +22,7 @@ use airpath_radio::nr::tables as nr;
 use airpath_scenario::preset::COMMON_NAMES;
 use airpath_scenario::{Preset, ReadPage, Scenario, ScenarioError as CoreScenarioError};
 use airpath_sim::{Options, RunError};
-use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3::{create_exception, intern};
@@ -125,8 +125,10 @@ fn run(
 
 /// Runs repetitions of a scenario on this thread. Returns the rows of their flows without TCP
 /// settings, of their views of pages and of the objects of these, as JSON lines; and the end of
-/// each repetition in seconds.
+/// each repetition in seconds. With `check`, signals and the exceptions of this function, which is
+/// called all the time, end the run.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python's side gives them names")]
 fn run_rows(
     py: Python<'_>,
     text: &str,
@@ -135,12 +137,21 @@ fn run_rows(
     seed: Option<u64>,
     first: u64,
     repeat: u64,
+    check: Option<Py<PyAny>>,
 ) -> PyResult<([String; 3], Vec<f64>)> {
     let mut scenario = read(py, text, name, &sets)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let options = Options { first, repeat, out: None, capture: false, log: false, threads: 1 };
-    let summary = py.detach(|| airpath_sim::run(&scenario, &options, &AtomicBool::new(false), &|_| {}));
+    let run = |stop: &AtomicBool| airpath_sim::run(&scenario, &options, stop, &|_| {});
+    let calls = AtomicU64::new(0);
+    let summary = match &check {
+        None => py.detach(|| run(&AtomicBool::new(false))),
+        Some(_) => interruptible(py, run, check.as_ref(), || (calls.fetch_add(1, Ordering::Relaxed) + 1, 0))?,
+    };
     let summary = summary.map_err(|error| run_error(py, &error))?;
+    if !summary.complete {
+        return Err(PyKeyboardInterrupt::new_err(()));
+    }
     let ends = summary.ends_s();
     Ok((summary.lines(), ends))
 }

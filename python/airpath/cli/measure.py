@@ -11,7 +11,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from airpath.cli.key_value import parse_pairs
-from airpath.cli.messages import Problem, explained, help_without_command, note, replacing_result
+from airpath.cli.messages import (
+    Problem,
+    explained,
+    help_without_command,
+    interrupted_by_signals,
+    note,
+    replacing_result,
+)
 from airpath.cli.option_groups import with_groups
 from airpath.cli.option_of_value import with_option
 from airpath.cli.options import Out, Quiet, is_given
@@ -39,7 +46,7 @@ Exit codes:
   1    no responder, it refused, or the connection was lost
   2    bad usage
   3    the result could not be written in full; the written part is kept
-  130  interrupted by Ctrl-C; the result so far is printed and kept, marked as partial
+  130  interrupted by Ctrl-C or SIGTERM; the result so far is printed and kept, marked as partial
 """
 
 app = typer.Typer(help=_HELP, rich_markup_mode=None)
@@ -662,6 +669,7 @@ def _measure(
 
     with (
         explained(),
+        interrupted_by_signals(),
         replacing_result(common.out),
         progress_bar(f"{kind} {host}") as progress,
         ExitStack() as stack,

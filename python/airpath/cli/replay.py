@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from airpath.cli.key_value import parse_pairs
-from airpath.cli.messages import ExitCode, Problem, explained, note, replacing_result
+from airpath.cli.messages import ExitCode, Problem, explained, interrupted_by_signals, note, replacing_result
 from airpath.cli.options import NoLog, Out, Overrides, Quiet
 from airpath.tables import flat_rows
 
@@ -40,7 +40,7 @@ def replay(
       1    the replay stopped on an error
       2    a result or setting that cannot be used; nothing was run
       3    the result could not be written in full; the written part is kept
-      130  interrupted by Ctrl-C; the result so far is kept, marked as partial
+      130  interrupted by Ctrl-C or SIGTERM; the result so far is kept, marked as partial
     """
     from airpath import NotLoggedError, load
     from airpath.cli.output import print_summary
@@ -48,7 +48,7 @@ def replay(
     from airpath.result_folder import written_to
 
     overrides = parse_pairs("--set", set or [], example="fixed.delay='80 ms'")
-    with explained(), replacing_result(out):
+    with explained(), interrupted_by_signals(), replacing_result(out):
         original = load(result)
         try:
             summary = execute(original, set=overrides, out=out, log=not no_log)

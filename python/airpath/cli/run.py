@@ -21,6 +21,7 @@ from airpath.cli.messages import (
     check_report_name,
     cleanly_ended,
     explained,
+    interrupted_by_signals,
     note,
     replacing_result,
     writing,
@@ -101,7 +102,8 @@ def run(
       1    the run stopped on an error
       2    bad usage or scenario; nothing was run
       3    the result could not be written in full; the written part is kept
-      130  interrupted by Ctrl-C; the result so far is printed and kept, marked as partial
+      130  interrupted by Ctrl-C or SIGTERM; the result so far is printed and kept, marked as
+           partial
     """
     from airpath.cli.output import print_start, print_summary
     from airpath.cli.progress import progress_bar
@@ -146,7 +148,12 @@ def run(
             stack.enter_context(cleanly_ended())
             temporary = tempfile.TemporaryDirectory(prefix="airpath-")
             folder = Path(stack.enter_context(temporary))
-        with explained(overrides), replacing_result(out), progress_bar(Path(scenario).name) as progress:
+        with (
+            explained(overrides),
+            interrupted_by_signals(),
+            replacing_result(out),
+            progress_bar(Path(scenario).name) as progress,
+        ):
             summary, outcomes = execute_to_json(
                 source,
                 set=overrides,

@@ -13,6 +13,7 @@
 | `task` | what a worker runs |
 | `driver` | submits tasks to an executor, and continues a sweep that ended early |
 | `estimation` | the time of a sweep, and the size of its tasks, from measured runs |
+| `stopping` | what ends simulations in this process |
 | `pool` | an executor for tasks, and the worker processes of the built-in one |
 | `progress` | shows what is done |
 | `clusters`, `dask_executor` | executors on a Dask cluster |

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from airpath.sweep.plan import Plan, PlanError
 from airpath.sweep.pool import cores
+from airpath.sweep.stopping import ended_by_signals
 from airpath.sweep.task import Outcome, run_task
 from airpath.sweep.work import Batch, Task, Until
 
@@ -92,7 +93,8 @@ def _seconds_per_run(plan: Plan, case: int, run: Callable[[Plan, int, int], Outc
 def probe(plan: Plan, case: int, count: int) -> Outcome:
     """Run some repetitions of a case in this process."""
     batch = Batch(case, tuple(plan.overrides(case)), plan.cases[case], 0, count)
-    return run_task(Task(plan.text, plan.file, plan.seed, tuple(plan.kinds().items()), (batch,), plan.work))
+    with ended_by_signals():
+        return run_task(Task(plan.text, plan.file, plan.seed, tuple(plan.kinds().items()), (batch,), plan.work))
 
 
 def _probed(plan: Plan, case: int, count: int) -> Outcome:

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airpath.sweep.stopping import check_of_thread
 from airpath.sweep.work import ENDS, Batch, Lines, Tables, Task, Work, lines_of
 from airpath.tables import SUMMARY_TABLES, flat_rows
 
@@ -55,7 +56,10 @@ class Simulation:
 
         if self.trace:
             return _each(task, batch, self._run_with_captures)
-        lines, ends = _native.run_rows(task.text, task.file, list(batch.overrides), task.seed, batch.first, batch.count)
+        lines, ends = _native.run_rows(
+            *(task.text, task.file, list(batch.overrides), task.seed, batch.first, batch.count),
+            check_of_thread(),
+        )
         return dict(zip(("flows", "pages", "objects"), lines, strict=True)) | {ENDS: _lines(ends)}
 
     @staticmethod
