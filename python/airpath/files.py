@@ -73,8 +73,11 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield draft
         draft.replace(target)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        # The error of a write, as on a full disk, has no name.
+        if isinstance(error, OSError) and error.filename is None and not isinstance(error, BrokenPipeError):
+            error.filename = str(path)
         raise
 
 

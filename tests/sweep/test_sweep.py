@@ -404,6 +404,17 @@ def test_a_read_only_folder(plan: Path, airpath_command: Command, small_disk: Pa
     assert (done.code, str(small_disk) in done.err, "ead-only" in done.err) == (2, True, True)
 
 
+def test_a_sweep_without_a_folder_names_the_full_disk(
+    plan: Path, airpath_command: Command, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    (small_disk / "filler").write_bytes(bytes(500_000))
+    done = airpath_command("run", plan.parent / "small.toml", "--vary", "fixed.loss=0,0.1", "--repeat", "40")
+    assert done.code == 3
+    assert done.err.startswith(f"error: {small_disk}/airpath-"), done.err
+    assert "No space left on device\n  next: free disk space" in done.err
+
+
 def test_a_sweep_on_a_full_disk_keeps_its_rows_and_continues(plan: Path, airpath_command: Command, small_disk: Path):
     plan.write_text(PLAN.replace("repeat = 4", "repeat = 200"))
     filler, out = small_disk / "filler", small_disk / "out"
