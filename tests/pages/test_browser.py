@@ -265,6 +265,15 @@ def test_arguments_that_do_not_fit_are_errors(
     assert (done.code, message in done.err, "next:" in done.err) == (2, True, True), done.err
 
 
+def test_what_has_no_effect_on_the_link_of_a_page_is_noted(airpath_command: Command, page: Path) -> None:
+    scenario = airpath_command.folder / "wired.toml"
+    change = '[[change]]\nat = "60 s"\noutage = "1 s"\n'
+    scenario.write_text(f'format = 1\nbearer.preset = "wired"\nduration = "1 min"\n{change}')
+    done = airpath_command("page", "load", str(page), "--link", str(scenario), "-o", "out")
+    assert "note: a link does not use `duration` of the scenario" in done.err
+    assert "note: change.0 at 60 s has no effect: the run ended with its browser, " in done.err
+
+
 def test_dns_needs_an_origin_with_a_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(load_page.__globals__, "executable", lambda: None)
     page = tmp_path / "local.page"

@@ -25,6 +25,7 @@ from airpath.cli.messages import (
 from airpath.cli.misplaced_arguments import PageLoadArguments
 from airpath.cli.options import Overrides, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
+from airpath.cli.scenario_notes import BROWSER, note_late_on_link, note_unused_by_link
 
 app = typer.Typer(help="List, show, import and load web pages.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -295,7 +296,8 @@ def load_page(
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     ports = ports_of(host_port or [])
     with explained(), _browser_problems(), cleanly_ended(), replacing_result(out):
-        _native.files(*scenario_of(link), override_texts(overrides))
+        scenario, sets = scenario_of(link), override_texts(overrides)
+        _native.files(*scenario, sets)
         try:
             loaded = load_in_browser(
                 page,
@@ -323,6 +325,9 @@ def load_page(
     if loaded.without:
         examples = ", ".join(loaded.without[:3]) + (", …" if len(loaded.without) > 3 else "")
         note(f"{len(loaded.without)} recorded URLs have no content and were 404: {examples}")
+    note_unused_by_link(scenario[0], overrides)
+    ends = [each["simulated_s"] for each in loaded.linked.result.summary["repetitions"]]
+    note_late_on_link(scenario, sets, ends, cause=BROWSER)
     result = loaded.linked.result.path
     note(f"the result is in {result}; `airpath report {result} -o report.html` draws it")
     if loaded.error is not None:

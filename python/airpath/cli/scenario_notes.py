@@ -24,7 +24,7 @@ _LAST_FLOW = "with its last flow"
 """What ends a simulation before its duration is over."""
 _COMMAND = "with its command"
 """What ends a link."""
-_BROWSER = "with its browser"
+BROWSER = "with its browser"
 """What ends the link of a page load."""
 _UNUSED_BY_LINKS = {
     "flow": "[[flow]]",
@@ -73,7 +73,7 @@ def note_without_effect_in_sweep(plan: "Plan", ends: Mapping[int, Sequence[float
             cause = _LAST_FLOW
         case LinkCommand() | PageLoad():
             note_unused_by_link(plan.text, [*plan.fixed, *plan.columns])
-            cause = _COMMAND if isinstance(plan.work, LinkCommand) else _BROWSER
+            cause = _COMMAND if isinstance(plan.work, LinkCommand) else BROWSER
         case _:  # the runs of a study
             return
     if not any(key in f"{plan.text}{plan.columns}{plan.fixed}" for key in _LATE_KEYS):
