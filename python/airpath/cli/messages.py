@@ -259,6 +259,9 @@ def check_outputs(*files: Path | None, folders: Iterable[Path | None] = ()) -> N
 
     for check, paths in ((check_writable, files), (check_folder_writable, folders)):
         for path in paths:
+            if str(path) == "-":
+                next_step = "name a folder" if check is check_folder_writable else "name a file, or /dev/stdout"
+                raise Problem("`-` is no output: it would be a file of this name", next_step=next_step)
             if path is not None:
                 with writing(path):
                     check(path)

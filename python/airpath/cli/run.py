@@ -239,4 +239,6 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
         if (kind := kind_of_folder(scenario)) is not None:
             raise Problem(f"{scenario} is {kind[0]}, not a scenario", next_step=kind[1])
         raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
+    if scenario.exists():
+        raise Problem(f"{scenario} is no file but a pipe or a device", next_step="save the scenario as a file")
     raise Problem(f"no scenario file '{scenario}'", next_step=next_step_without(scenario))
