@@ -305,3 +305,22 @@ def test_a_comparison_has_flows_of_quic_beside_connections(other: str, tmp_path:
     assert "QUIC encrypts its acknowledgements and offsets" in text
     [flow] = traces[1].quic.rows(named=True)
     assert f"{count(flow['client_datagrams'] + flow['server_datagrams'])} datagrams" in text
+
+
+def test_perfetto_has_the_causes_of_quic_flows(tmp_path: Path) -> None:
+    for name in ("full link", "shared"):
+        traced = airpath.trace(capture(name, "server"))
+        out = traced.perfetto(tmp_path / "trace.json")
+        events = json.loads(out.read_text(encoding="utf-8"))["traceEvents"]
+        slices = [each for each in events if each["ph"] == "X" and each["cat"] == "quic"]
+        assert len(slices) == traced.causes.drop_nulls("quic").height > 0
+        time = sum((row["last"] - row["first"]) / 1e3 for row in traced.quic.iter_rows(named=True))
+        assert sum(each["dur"] for each in slices) == pytest.approx(time, abs=0.01 * len(slices))
+        assert min(each["ts"] for each in events if each["ph"] == "X") == 0
+
+
+def test_outputs_of_connections_alone_name_the_quic_flows_that_they_lack(tmp_path: Path) -> None:
+    done = Command(tmp_path)("trace", capture("shared", "server"), "--format", "csv", "--xplot", "plots")
+    assert "--format csv leaves out 1 QUIC flow; --format json has all flows" in done.err
+    assert "1 QUIC flow without a plot" in done.err
+    assert len(done.out.splitlines()) == 2

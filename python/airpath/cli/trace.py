@@ -11,6 +11,7 @@ import typer
 from airpath.cli.messages import ExitCode, Problem, explained, note, writing
 from airpath.cli.options import Quiet
 from airpath.cli.trace_files import check_files
+from airpath.quantities import number_of
 
 if TYPE_CHECKING:
     from airpath.trace import Trace
@@ -149,6 +150,8 @@ def trace(
         for what, (path, write) in files_of.items():
             if path is not None:
                 written(what, path, partial(write, path))
+        if xplot is not None and (flows := traced.quic.height):
+            note(f"{number_of(flows, 'QUIC flow')} without a plot: QUIC encrypts its offsets")
     raise typer.Exit(exit_code)
 
 
@@ -213,6 +216,8 @@ def _print(traced: "Trace", format: Format, why: bool) -> None:
             from airpath.trace.output import write
 
             write(traced, format)
+            if format != "json" and (flows := traced.quic.height):
+                note(f"--format {format} leaves out {number_of(flows, 'QUIC flow')}; --format json has all flows")
 
 
 def written(what: str, out: Path, write: Callable[[], object]) -> None:

@@ -2,7 +2,7 @@
 
 Each connection is a process. The causes of its elapsed time are slices on one track, its HTTP
 exchanges on another. Outstanding data, windows and round trips are counters; retransmissions are
-instants. Times count from the start of the first connection.
+instants. A QUIC flow is a process with its causes. Times count from the start of the first of all.
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,15 @@ import polars as pl
 
 from airpath.perfetto import Event, counter, instant, interval, process_name, track_name, write
 from airpath.trace.causes import of_name
+from airpath.trace.quic import flows
 
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData
 
 _CAUSES, _EXCHANGES = 1, 2
 """Track numbers."""
+_QUIC = 1_000_000
+"""QUIC flows have numbers of their own: their processes count from this number."""
 
 
 def perfetto(trace: "TraceData", out: Path) -> Path:
@@ -35,18 +38,22 @@ def perfetto(trace: "TraceData", out: Path) -> Path:
 
 
 def _events(trace: "TraceData") -> Iterator[Event]:
-    origin = int(trace.connections["start"].to_list()[0])
-    segments, exchanges = trace.observations(), trace.exchanges
+    quic = flows(trace)
+    origin = min([*trace.connections["start"], *(flow["start"] for flow in quic)])
+    segments, exchanges, radio = trace.observations(), trace.exchanges, bool(trace.sources.radio)
     for flow in trace.connections.iter_rows(named=True):
         number = flow["connection"]
         yield process_name(number, f"{number}: {flow['client']} to {flow['server']}")
-        radio = bool(trace.sources.radio)
-        yield from _causes(trace.causes.filter(connection=number), number, origin, radio=radio)
+        yield from _causes(trace.causes.filter(connection=number), number, origin, "tcp", radio=radio)
         yield from _exchanges(exchanges.filter(connection=number), number, origin)
         yield from _segments(segments.filter(connection=number), number, origin)
+    for flow in sorted(quic, key=lambda flow: flow["quic"]):
+        process = _QUIC + flow["quic"]
+        yield process_name(process, f"QUIC {flow['quic']}: {flow['client']} to {flow['server']}")
+        yield from _causes(trace.causes.filter(quic=flow["quic"]), process, origin, "quic", radio=radio)
 
 
-def _causes(rows: pl.DataFrame, number: int, origin: int, *, radio: bool) -> Iterator[Event]:
+def _causes(rows: pl.DataFrame, number: int, origin: int, category: str, *, radio: bool) -> Iterator[Event]:
     if rows.height:
         yield track_name(number, _CAUSES, "where the time went")
     for piece in rows.iter_rows(named=True):
@@ -56,7 +63,7 @@ def _causes(rows: pl.DataFrame, number: int, origin: int, *, radio: bool) -> Ite
             "confidence": piece["confidence"],
         }
         begin, duration = (piece["start"] - origin) / 1e9, (piece["end"] - piece["start"]) / 1e9
-        yield interval(number, _CAUSES, "tcp", of_name(piece["cause"], radio=radio).words, begin, duration, details)
+        yield interval(number, _CAUSES, category, of_name(piece["cause"], radio=radio).words, begin, duration, details)
 
 
 def _exchanges(rows: pl.DataFrame, number: int, origin: int) -> Iterator[Event]:
