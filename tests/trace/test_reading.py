@@ -152,6 +152,13 @@ def test_the_two_sides_of_a_proxy_are_not_joined(tmp_path: Path) -> None:
     assert trace.sources.radio == ()
 
 
+def test_the_sides_of_a_proxy_are_not_read_from_the_event_log(tmp_path: Path) -> None:
+    run = airpath.run(DOWNLOAD + '\n[proxy]\npreset = "bearer"\n', out=tmp_path / "run")
+    with pytest.raises(airpath.UnreadableResultError, match="a proxy ends the connections of this run") as raised:
+        airpath.trace(run.path)
+    assert raised.value.next_step == "run it again with `--capture`"
+
+
 def test_a_selected_connection_has_the_causes_of_the_whole_run(tmp_path: Path) -> None:
     run = airpath.run(TWO, out=tmp_path / "run", capture=True)
     whole = airpath.trace(run.path)

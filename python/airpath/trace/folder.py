@@ -52,11 +52,18 @@ def recorded(folder: Path, repetition: int) -> Captured | Log:
         repetition: The repetition.
 
     Raises:
-        UnreadableResultError: The folder is no result, or has neither for that repetition.
+        UnreadableResultError: The folder is no result, or has neither for that repetition, or has
+            the event log of a run with a proxy.
     """
     server, mobile = (folder / "captures" / f"{repetition:04}-{end}.pcapng" for end in ("server", "mobile"))
     if server.is_file() and mobile.is_file():
         return Captured(server, mobile) if _goes_down(folder, repetition) else Captured(mobile, server)
+    if has_proxy(folder):
+        # No end of the log receives what the proxy absorbs, or sends what it creates.
+        raise UnreadableResultError(
+            f"{folder}: a proxy ends the connections of this run, and its two sides are read from captures",
+            next_step="run it again with `--capture`",
+        )
     try:
         return logged(folder, repetition)
     except NotLoggedError:
