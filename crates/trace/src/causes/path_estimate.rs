@@ -105,9 +105,14 @@ impl PathEstimate {
     /// full segment less that of the handshake stands for it.
     pub(super) fn link_estimate(&self) -> LinkEstimate {
         let base = self.base().unwrap_or(Span::ZERO);
-        let full = self.base_full().unwrap_or(Span::ZERO);
-        // The service time is at most the round trip of a full segment.
-        LinkEstimate { base, service: self.service.unwrap_or(full.saturating_sub(base)).min(full) }
+        let service = match (self.service, self.shortest_full) {
+            // It is at most the round trip of a full segment.
+            (Some(service), Some(full)) => service.min(full),
+            // At the receiver no round trip of data is known.
+            (Some(service), None) => service,
+            (None, full) => full.map_or(Span::ZERO, |full| full.saturating_sub(base)),
+        };
+        LinkEstimate { base, service }
     }
 }
 

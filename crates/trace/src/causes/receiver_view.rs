@@ -104,6 +104,9 @@ pub(super) struct ReceiverView {
     /// arrival: the path carried them one after the other.
     bytes: u64,
     took: Span,
+    /// The time from the arrival before to it, also if that was a gap; zero after a pause of the
+    /// data.
+    spacing: Span,
     /// Bytes that had arrived when the round began, and bytes of the round before.
     arrived_before: u64,
     before: u64,
@@ -404,6 +407,7 @@ impl ReceiverView {
         if now > before {
             self.end_arrival();
             self.took = now.since(before);
+            self.spacing = self.took;
             self.path.progress(now);
         }
         self.bytes += u64::from(observation.length);
@@ -534,18 +538,19 @@ impl ReceiverView {
         // Segments further apart are not joined: they came together, after a pause.
         let is_steady = self.took <= JOINED_WITHIN * segments;
         self.longest = self.longest.max(if is_steady { self.took / segments.max(1) } else { self.took });
-        if self.waited && segments > 0 {
-            self.path.service_sample(self.took / segments);
+        if self.waited && segments > 0 && !self.spacing.is_zero() {
+            self.path.service_sample(self.spacing / segments);
         }
         self.segments += segments;
-        (self.bytes, self.took) = (0, Span::ZERO);
+        (self.bytes, self.took, self.spacing) = (0, Span::ZERO, Span::ZERO);
     }
 
     /// Data comes after the other end had none.
     fn start(&mut self, now: Instant, timeline: &mut Timeline) {
         self.path.pause();
+        self.path.progress(now);
         self.compare_round_trip(now);
-        (self.bytes, self.took) = (0, Span::ZERO);
+        (self.bytes, self.took, self.spacing) = (0, Span::ZERO, Span::ZERO);
         self.round += 2;
         self.begin = now;
         (self.segments, self.longest) = (0, Span::ZERO);

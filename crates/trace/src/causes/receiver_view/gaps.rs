@@ -63,7 +63,8 @@ impl ReceiverView {
     }
 
     /// No data came for long though more was expected: a gap of the path, or the sender's
-    /// retransmission time-out.
+    /// retransmission time-out. Such a time is also a sample of the usual interval: on a slow link
+    /// a segment takes longer than a round trip of the handshake.
     pub(super) fn gap(
         &mut self,
         observation: &Observation,
@@ -73,10 +74,12 @@ impl ReceiverView {
     ) {
         let Some(Stamp { time: last, frame }) = self.last else { return };
         let now = observation.time;
-        let usual = self.path.interval() * GAP_INTERVALS;
+        // The first intervals may be those of segments that came together.
+        let usual = self.path.interval().max(self.path.link_estimate().service) * GAP_INTERVALS;
         if now.since(last) <= (self.round_trip + PATIENCE).max(usual) {
             return;
         }
+        self.path.progress(now);
         // A copy of what had arrived shows that the path held the acknowledgement, or the copy.
         let had_arrived = observation.spurious.is_some_and(|spurious| spurious.frame == observation.frame);
         let lost = filled && observation.retransmission.is_some() && !had_arrived;
@@ -116,5 +119,6 @@ impl ReceiverView {
             path_gap: if lost { Span::ZERO } else { to.since(from) },
         });
         self.next_round(now, timeline);
+        self.spacing = now.since(last);
     }
 }

@@ -388,6 +388,36 @@ fn timestamps_show_a_queue_at_the_receiver() {
 }
 
 #[test]
+fn the_arrivals_of_a_slow_link_are_no_gaps() {
+    // Each segment takes a second, ten times the round trip of the handshake. The first two may
+    // come together.
+    let arrivals = |first: u64, outage: u64| {
+        let mut exchange = format!("{AT_CLIENT_TS}200 < ack 100 ts 150,100\n");
+        let mut at = 1200;
+        for segment in 0..30 {
+            let (begin, end) = (1448 * segment, 1448 * (segment + 1));
+            // The sender's window grows with each acknowledgement.
+            let sent = if segment < 10 { 150 } else { at - 9000 };
+            writeln!(exchange, "{at} < data {begin}..{end} ack 100 ts {sent},100").unwrap();
+            writeln!(exchange, "{at} > ack {end} ts {at},{sent}").unwrap();
+            at += match segment {
+                0 => first,
+                20 => 1000 + outage,
+                _ => 1000,
+            };
+        }
+        account(&exchange)
+    };
+    for first in [1000, 10] {
+        let slow = arrivals(first, 0);
+        let full = millis(&slow, Cause::Queueing) + millis(&slow, Cause::PathRate);
+        assert!(full > 26_000, "{slow}");
+        let silent = arrivals(first, 9000);
+        assert!((9000..12_500).contains(&millis(&silent, Cause::Radio)), "{silent}");
+    }
+}
+
+#[test]
 fn data_that_waits_in_front_of_the_link_before_it_arrives_is_not_the_applications() {
     // The server answers at 150 ms, and the link, which others fill, delivers from 700 ms on.
     let mut exchange = format!("{AT_CLIENT_TS}200 < ack 100 ts 150,100\n");
