@@ -10,6 +10,7 @@ use super::timeline::{Timeline, Waiting};
 use super::{Cause, Piece};
 use crate::radio::RadioLog;
 use crate::two_point::JoinedConnection;
+use airpath_capture::read::LATEST;
 
 /// A part of the time of a connection in which the radio log has a state that carried nothing or
 /// delayed data.
@@ -161,14 +162,18 @@ impl RadioStates {
     }
 }
 
-/// When packets of an end were in transit and arrived: times without overlap, sorted.
+/// When packets of an end were in transit: times without overlap, sorted. Those that had not
+/// arrived when the captures ended were in transit until then.
 fn in_transit(joined: &JoinedConnection, from: End, is_data: bool) -> Vec<(Instant, Instant)> {
-    let transits = joined.sent_by(from).transits.iter().filter(|transit| (transit.packet.length > 0) == is_data);
+    let transits = &joined.sent_by(from).transits;
+    let arrived = transits.iter().rposition(|transit| transit.arrival().is_some());
     let mut times: Vec<(Instant, Instant)> = Vec::new();
-    for (sent, arrived) in transits.filter_map(|transit| Some((transit.packet.time, transit.arrival()?))) {
+    for (at, transit) in transits.iter().enumerate().filter(|(_, transit)| (transit.packet.length > 0) == is_data) {
+        let is_under_way = arrived.is_some_and(|arrived| at > arrived);
+        let Some(end) = transit.arrival().or(is_under_way.then_some(LATEST)) else { continue };
         match times.last_mut() {
-            Some((_, end)) if sent <= *end => *end = arrived.max(*end),
-            _ => times.push((sent, arrived)),
+            Some((_, last)) if transit.packet.time <= *last => *last = end.max(*last),
+            _ => times.push((transit.packet.time, end)),
         }
     }
     times

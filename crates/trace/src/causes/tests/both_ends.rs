@@ -450,3 +450,23 @@ fn acknowledgements_that_queue_in_front_of_their_link_show_that_it_is_full() {
     let logged = &accounts_with(&packets, |_| true, Some(log))[0];
     assert_eq!(millis(logged, Cause::Queueing), millis(account, Cause::Queueing), "{logged}");
 }
+
+#[test]
+fn data_that_the_radio_delays_until_the_captures_end_waits_for_it() {
+    // The last segment, and what the timer sends again, had not arrived when the captures ended.
+    let mut packets = [handshake(0, 0), reply(0, 200, 270, 20, 20, 50)].concat();
+    let arrived = packets.len() as u64;
+    for sent in [800, 1400, 2600, 5000] {
+        packets.push((0, sent, 90_000 + sent, "< data 29200..30660 ack 100".to_owned()));
+    }
+    let repeat = RadioGap {
+        begin: at(850),
+        end: at(10_000),
+        direction: Some(Direction::Down),
+        name: "harq-repeat".into(),
+        wanted: false,
+    };
+    let log = RadioLog::default().with_delays(vec![repeat]);
+    let account = &accounts_with(&packets, |frame| frame <= arrived, Some(log))[0];
+    assert!(millis(account, Cause::Radio).abs_diff(5000 - 850) <= 10, "{account}");
+}
