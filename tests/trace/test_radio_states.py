@@ -213,3 +213,26 @@ def test_the_promotion_of_several_connections_is_summed_up(tmp_path: Path, airpa
     airpath.run(text, out=tmp_path / "run")
     printed = " ".join(airpath_command("trace", str(tmp_path / "run")).out.split())
     assert "connections waited for the radio before their SYN reached the server, for up to 2" in printed
+
+
+def test_a_state_that_lasts_until_the_end_of_the_run_is_the_cause(tmp_path: Path) -> None:
+    text = """
+    format = 1
+    duration = "30 s"
+    bearer.preset = "gsm-csd-9600"
+    [[change]]
+    at = "6 s"
+    ci = "-30 dB"
+    [[flow]]
+    kind = "download"
+    bytes = "300 kB"
+    """
+    result = airpath.run(text, out=tmp_path / "run", capture=True)
+    [lost] = result.states.filter(aspect="link", name="disconnected")["time"].to_list()
+    assert result.states["time"].max() == lost < 15e9
+    trace = airpath.trace(result.path)
+    [flow] = trace.connections.rows(named=True)
+    [state] = trace.radio_states.filter(state="disconnected").rows(named=True)
+    end = flow["start"] + flow["duration_s"] * 1e9
+    assert state["end"] == pytest.approx(end)
+    assert state["end"] - state["start"] == pytest.approx(end - lost - 1e18, abs=1e9)

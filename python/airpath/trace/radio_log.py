@@ -116,7 +116,10 @@ def _intervals(result: Result, repetition: int, user: int, name: str) -> Iterato
     except NotLoggedError:
         return
     if states.height:
-        yield from _states(states.filter(pl.col("name").is_not_null()), states["time"].to_list()[-1])
+        # The last state of a track lasts until the run ends.
+        lengths = [row["simulated_s"] for row in result.summary["repetitions"] if row["repetition"] == repetition]
+        last = max([states["time"].to_list()[-1], *(round(length * 1e9) for length in lengths)])
+        yield from _states(states.filter(pl.col("name").is_not_null()), last)
 
 
 def _bearers(name: str) -> list[str]:
