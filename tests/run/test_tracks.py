@@ -114,16 +114,29 @@ def test_many_short_waits_are_drawn_as_a_share_of_time() -> None:
     requests = 300
     interval = "100 ms"
     """
-    result = airpath.run(scenario)
-    waits = result.states.filter(aspect="wait", direction="up")
-    assert waits.height > 400
-    figure: Any = plot.tracks(result)
-    line = next(each for each in figure.data if each.name == "wait % up")
-    ends = waits["time"].shift(-1)
-    waited = sum((ends - waits["time"]).filter(waits["name"] != "none").drop_nulls().to_list()) / 1e9
-    last = waits["time"].to_list()[-1] / 1e9
-    mean = sum(y * (end - begin) for y, begin, end in zip(line.y, line.x, line.x[1:], strict=False)) / last
-    assert mean == pytest.approx(100 * waited / last, rel=0.05)
+    # Another mobile goes on for as long: then there is no wait.
+    longer = """
+    [[mobile]]
+    name = "first"
+    [[mobile]]
+    name = "second"
+    [[flow]]
+    kind = "ping"
+    mobile = "second"
+    requests = 4
+    interval = "20 s"
+    """
+    for text in (scenario, scenario.replace('"ping"', '"ping"\n    mobile = "first"') + longer):
+        result = airpath.run(text)
+        waits = result.states.filter(aspect="wait", direction="up", user=0)
+        assert waits.height > 400
+        figure: Any = plot.tracks(result)
+        line = next(each for each in figure.data if each.name == "wait % up")
+        ends = waits["time"].shift(-1)
+        waited = sum((ends - waits["time"]).filter(waits["name"] != "none").drop_nulls().to_list()) / 1e9
+        drawn = sum(y * (end - begin) for y, begin, end in zip(line.y, line.x, line.x[1:], strict=False))
+        assert drawn == pytest.approx(100 * waited, rel=0.05)
+        assert line.x[-1] == pytest.approx(result.repetitions["simulated_s"][0], abs=1e-3)
 
 
 def test_a_state_has_the_same_colour_in_all_figures() -> None:

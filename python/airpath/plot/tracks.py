@@ -154,7 +154,7 @@ def radio_tracks(run: Drawn, user: int, start: float, span: float) -> list[Track
     rows = run.events("states").filter((pl.col("user") == user) & (pl.col("t") < start + span))
     own = rows.with_columns(t=pl.col("t") - start).sort("t", maintain_order=True).collect()
     components = own["component"].unique().to_list()
-    return _tracks_of(own, _RADIO, terms_of(run, components[0] if components else ""))
+    return _tracks_of(own, _RADIO, terms_of(run, components[0] if components else ""), 0.0, span)
 
 
 def _figure(runs: Sequence[Drawn], log: _Log, window: tuple[float, float] | None = None) -> go.Figure:
@@ -207,15 +207,16 @@ def _groups(runs: Sequence[Drawn], log: _Log, start: float, end: float) -> tuple
             own = rows.filter(component=component, user=user).sort("t", maintain_order=True)
             name = run.user(user) if len(runs) == 1 else f"{run.label} · {run.user(user)}"
             terms = terms_of(run, component)
-            found = _tracks_of(own, log, terms, start)
-            groups.append(_Group(name, found, min(run.span, end), own["aspect"].unique().to_list(), terms))
+            until = min(run.span, end)
+            found = _tracks_of(own, log, terms, start, until)
+            groups.append(_Group(name, found, until, own["aspect"].unique().to_list(), terms))
     if not groups:
         raise NothingToDrawError(log.missing)
     return groups, notes
 
 
-def _tracks_of(rows: pl.DataFrame, log: _Log, terms: Terms, start: float = 0.0) -> list[Track]:
-    """Return the tracks of a mobile from `start` on, with the last values before."""
+def _tracks_of(rows: pl.DataFrame, log: _Log, terms: Terms, start: float, end: float) -> list[Track]:
+    """Return the tracks of a mobile from `start` to `end`, with the last values before."""
     found = []
     for aspect, usual in log.names.items():
         title = terms.resources if aspect == _RESOURCES else usual
@@ -234,21 +235,24 @@ def _tracks_of(rows: pl.DataFrame, log: _Log, terms: Terms, start: float = 0.0) 
             kept = pl.concat([before, kept.filter(pl.col("t") > start)])
             if aspect in _SHARED and kept.height > MOST_BANDS:
                 name = name.replace(title, f"{title} %", 1)
-                found.append(Track(name, _share(kept), direction, _SHARE, steps=True))
+                found.append(Track(name, _share(kept, start, end), direction, _SHARE, steps=True))
             elif kept.height > 0:
                 found.append(Track(name, kept, direction, _LINE.get(aspect, BAND), steps))
     return found
 
 
-def _share(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the share of each cell of time, in per cent, in states other than `none`."""
-    last = float(rows["t"].to_list()[-1])
+def _share(rows: pl.DataFrame, start: float, end: float) -> pl.DataFrame:
+    """Return the share of each cell of time, in per cent, in states other than `none`.
+
+    The last state lasts until the end.
+    """
     waits, time = (pl.col("name") != "none").cast(pl.Float64), pl.col("t")
     states = rows.select(
-        "t", waits=waits, before=(waits * (time.shift(-1).fill_null(last) - time)).cum_sum().shift(fill_value=0.0)
+        "t", waits=waits, before=(waits * (time.shift(-1).fill_null(end) - time)).cum_sum().shift(fill_value=0.0)
     )
-    edges = pl.DataFrame({"edge": [last * cell / _CELLS for cell in range(_CELLS + 1)]})
+    width = (end - start) / _CELLS
+    edges = pl.DataFrame({"edge": [start + width * cell for cell in range(_CELLS + 1)]})
     waited = pl.col("before") + (pl.col("edge") - time) * pl.col("waits")
     sums = edges.join_asof(states.sort("t"), left_on="edge", right_on="t").select("edge", sum=waited.fill_null(0.0))
-    share = 100 * _CELLS / last * (pl.col("sum").shift(-1) - pl.col("sum"))
+    share = 100 / width * (pl.col("sum").shift(-1) - pl.col("sum"))
     return sums.select(t="edge", number=share).head(_CELLS)
