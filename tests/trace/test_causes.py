@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import airpath
+from airpath.trace.causes import CAUSES
 from support import ROOT
 from support.needs import needs, shared_capture
 
@@ -90,3 +91,27 @@ def test_a_bulk_download_over_nb_iot_has_data_and_fills_the_downlink(tmp_path: P
         assert flow["path_rate_s"] + flow["queueing_s"] > 0.55 * flow["duration_s"]
         assert flow["radio_s"] < 0.05 * flow["duration_s"]
         assert set(trace.causes["full_by"].drop_nulls()) == {"server"}
+
+
+def test_a_lost_syn_ack_changes_no_cause_but_the_set_up(tmp_path: Path) -> None:
+    text = """
+    format = 1
+    fixed.delay = "50 ms"
+    bearer.preset = "wired"
+    bearer.downlink.rate = "5 Mbit/s"
+    bearer.uplink.rate = "5 Mbit/s"
+    bearer.downlink.loss = {loss}
+    change = [{{ at = "0.5 s", loss = 0.0 }}]
+    [[flow]]
+    kind = "upload"
+    bytes = "1 MB"
+    """
+    seconds = []
+    for loss in (0.0, 1.0):
+        airpath.run(text.format(loss=loss), out=tmp_path / f"{loss}", capture=True)
+        trace = airpath.trace(tmp_path / f"{loss}" / "captures" / "0000-server.pcapng")
+        seconds.append({cause.name: trace.connections[cause.column][0] for cause in CAUSES})
+    once, again = seconds
+    assert again.pop("set-up") == pytest.approx(once.pop("set-up") + 1, abs=0.001)
+    assert once["queueing"] > 1
+    assert again == pytest.approx(once, abs=0.001)

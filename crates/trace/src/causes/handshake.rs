@@ -48,7 +48,7 @@ impl Causes {
                         self.timeline.doubt_all();
                     }
                     self.phase = Phase::Open;
-                    self.completed(observation.time);
+                    self.completed(observation);
                 }
             }
             _ => {
@@ -59,16 +59,16 @@ impl Causes {
                     self.timeline.doubt_all();
                 }
                 self.phase = Phase::Open;
-                self.completed(observation.time);
+                self.completed(observation);
                 self.open(observation);
             }
         }
     }
 
-    /// The handshake completes `now`.
-    fn completed(&mut self, now: Instant) {
-        self.waited_behind_others(now);
-        self.first_round_trip(now);
+    /// The handshake completes with `last`.
+    fn completed(&mut self, last: &Observation) {
+        self.waited_behind_others(last.time);
+        self.first_round_trip(last);
     }
 
     /// The half of the handshake between the capture and the far end took longer than the empty
@@ -84,9 +84,14 @@ impl Causes {
         wait_behind_others(begin, end, neighbours, self.host_round_trip, &mut self.timeline);
     }
 
-    /// The handshake completes `now`: the longer of its two halves is the round trip.
-    fn first_round_trip(&mut self, now: Instant) {
-        let (Some(syn), Some((syn_ack, _))) = (self.syn, self.syn_ack) else { return };
+    /// The handshake completes with `last`: the longer of its two halves is the round trip.
+    fn first_round_trip(&mut self, last: &Observation) {
+        let (Some(syn), Some((first, is_again))) = (self.syn, self.syn_ack) else { return };
+        let now = last.time;
+        // The answer to a SYN-ACK that was sent again is for the last copy if it echoes that.
+        let echo = last.timestamps.map(|stamps| stamps.echo).filter(|_| is_again);
+        let copy = self.handshake[last.from.other() as usize].filter(|(stamps, _)| Some(stamps.value) == echo);
+        let syn_ack = copy.map_or(first, |(_, time)| time);
         // The answer to a SYN that was sent again may be for the first copy (Karn's rule); a round
         // trip from the last copy is at most too short.
         let (_, syn, _) = syn;
