@@ -182,7 +182,8 @@ impl Client {
         self.state == ClientState::Idle && (self.requests == self.work.transactions || late)
     }
 
-    /// Whether the connection is of no more use: no transaction on it is pending or will start.
+    /// Whether the connection is not needed any more: no transaction on it is pending or is to
+    /// start.
     pub fn is_done(&self, now: Instant) -> bool {
         match self.work.connections {
             Connections::One => self.is_over(now),
