@@ -298,6 +298,29 @@ fn environments_and_ratios_can_be_commanded() {
 }
 
 #[test]
+fn changes_report_coverage_whatever_the_gaps() {
+    // It begins beyond a cell, and comes and goes.
+    let config = driving("cells.count = 1\nmovement = { speed = \"100 km/h\", to = \"20 km\", start = \"20 km\" }");
+    for gap in [1, 30, 61, 100, 250, 700] {
+        let (mut conditions, mut is_covered, mut covered) = (make(&config, 1), true, 0);
+        let times = (0..8000).step_by(gap);
+        let count = times.len();
+        for second in times {
+            for (_, transition) in transitions(&mut conditions, at(second as u64 * 1000)) {
+                match transition {
+                    Transition::CoverageLost => is_covered = false,
+                    Transition::CoverageBack { .. } => is_covered = true,
+                    Transition::Handover { .. } | Transition::Reselection { .. } => {}
+                }
+            }
+            assert_eq!(conditions.at(at(second as u64 * 1000)).covered, is_covered, "{second} s, {gap} s");
+            covered += usize::from(is_covered);
+        }
+        assert!(0 < covered && covered < count, "{covered} of {count}");
+    }
+}
+
+#[test]
 fn every_environment_makes_sense() {
     for name in environments::names() {
         let config = Config { network: driving("").network, ..environments::environment(name).expect(name) };

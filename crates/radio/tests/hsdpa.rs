@@ -312,3 +312,47 @@ fn iub_credits_bound_what_a_round_trip_can_carry() {
     let rate = goodput(more);
     assert!((rate / (4000.0 / 0.030) - 1.0).abs() < 0.01, "{rate}");
 }
+
+/// When packets leave that were pushed at these times, in seconds, to a mobile that moves along
+/// cells.
+fn departures_along(cells: u8, movement: &str, seconds: &[f64]) -> Vec<f64> {
+    let mut config = preset(&"downlink = { bler = 0.0, rlc.max_dat = 100 }\nuplink.bler = 0.0".parse().expect("TOML"));
+    let conditions = format!(
+        r#"
+        network = {{ frequency = "2.1 GHz", reuse = 1, load = 0.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }}
+        cells = {{ count = {cells}, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }}
+        shadowing = {{ deviation = "0 dB", correlation_distance = "20 m" }}
+        movement = {{ from = "0 m", {movement} }}
+        "#
+    );
+    config.conditions = toml::from_str(&conditions).expect("conditions");
+    let mut cell = cell(&config, 1);
+    let mut lost = Vec::new();
+    let mut cx = Context::new(None, &mut lost, ComponentId(0));
+    let mut left = Vec::new();
+    let mut advance = |cell: &mut Hsdpa, until: Instant, cx: &mut Context<'_>| {
+        while let Some((_, departure)) = cell.pop(until, cx) {
+            left.push(departure.due.as_secs_f64());
+        }
+    };
+    for (id, second) in seconds.iter().enumerate() {
+        let now = Instant::ZERO + Span::from_secs_f64(*second);
+        advance(&mut cell, now, &mut cx);
+        cell.push(now, Direction::Down, packet(id as u64, 0, 500), &mut cx);
+    }
+    advance(&mut cell, Instant::ZERO + Span::from_secs(700), &mut cx);
+    left
+}
+
+#[test]
+fn coverage_is_known_at_the_beginning_and_after_a_long_silence() {
+    let to_and_fro = |speed: u32, to: &str, start: &str| {
+        format!("speed = \"{speed} km/h\", to = \"{to}\", start = \"{start}\", path = \"to-and-fro\"")
+    };
+    // Without coverage from 168 s to 368 s: what comes then is lost, and the next one is not.
+    let left = departures_along(1, &to_and_fro(100, "7 km", "0 m"), &[1.0, 250.0, 480.0]);
+    assert!(left.len() == 2 && (480.0..480.1).contains(&left[1]), "{left:?}");
+    // It begins 1.2 km out of coverage.
+    let left = departures_along(1, &to_and_fro(400, "5 km", "5 km"), &[0.0]);
+    assert!(left.len() == 1 && (10.0..13.0).contains(&left[0]), "{left:?}");
+}

@@ -554,6 +554,44 @@ fn a_link_that_failed_keeps_what_it_has_until_the_bearers_are_released() {
 }
 
 #[test]
+fn coverage_is_known_at_the_beginning_and_after_a_long_silence() {
+    // Out of the only cell, and back.
+    let departures = |start: &str, seconds: &[u64]| {
+        let conditions = format!(
+            r#"
+            network = {{ frequency = "2.1 GHz", reuse = 1, load = 0.5, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }}
+            cells = {{ count = 1, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }}
+            shadowing = {{ deviation = "0 dB", correlation_distance = "20 m" }}
+            movement = {{ speed = "100 km/h", from = "0 m", to = "7 km", start = "{start}", path = "to-and-fro" }}
+            "#
+        );
+        let config = preset(
+            "umts-r99-384",
+            &[
+                ("conditions", toml::Value::Table(conditions.parse().expect("a table"))),
+                ("mobility.link_failure", "3 s".into()),
+                ("downlink.bler", 0.0.into()),
+                ("uplink.bler", 0.0.into()),
+            ],
+        );
+        let mut arrivals = traffic(seconds.len(), 500, Span::ZERO);
+        for (arrival, second) in arrivals.iter_mut().zip(seconds) {
+            arrival.at = ms(second * 1000);
+        }
+        let done = drive(&mut umts(&config, 1), &arrivals, Polling::OnTime, HORIZON);
+        done.departures.iter().map(|(_, departure)| departure.due.as_secs_f64()).collect::<Vec<_>>()
+    };
+    // Without coverage from 168 s to 368 s: a packet finds it, and the next one comes later.
+    let left = departures("0 m", &[1, 170, 480]);
+    assert!(left.len() == 2 && (480.0..480.2).contains(&left[1]), "{left:?}");
+    // The same without a packet that finds it, and at a beginning out of coverage.
+    let left = departures("0 m", &[1, 250, 480]);
+    assert!(left.len() == 2 && (480.0..480.2).contains(&left[1]), "{left:?}");
+    let left = departures("7 km", &[0, 200]);
+    assert!(left.len() == 1 && (200.0..200.2).contains(&left[0]), "{left:?}");
+}
+
+#[test]
 fn wrong_parameters_are_refused_with_their_key() {
     for (key, value, at, text) in [
         ("downlink.pdu", toml::Value::from("2 B"), "downlink.pdu", "above zero"),

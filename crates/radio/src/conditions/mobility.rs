@@ -93,6 +93,8 @@ pub struct Mobility {
     /// The cell that served last, where there is no coverage.
     cell: u16,
     changes: VecDeque<(Instant, Transition)>,
+    /// Whether a cell serves the mobile after the changes that were returned.
+    was_covered: bool,
     /// From the last measurement to the next.
     line: Option<Line>,
 }
@@ -127,11 +129,13 @@ impl Mobility {
             serving: None,
             cell: 0,
             changes: VecDeque::new(),
+            was_covered: true,
             line: None,
         };
         mobility.measure(0);
         mobility.serving = mobility.measurements.first();
         mobility.cell = mobility.serving.unwrap_or(0);
+        mobility.report_coverage();
         mobility
     }
 
@@ -164,7 +168,13 @@ impl Mobility {
     /// The next change up to `now` that was not returned.
     pub fn next_change(&mut self, now: Instant) -> Option<(Instant, Transition)> {
         self.advance(now);
-        self.changes.pop_front()
+        let change = self.changes.pop_front()?;
+        match change.1 {
+            Transition::CoverageLost => self.was_covered = false,
+            Transition::CoverageBack { .. } => self.was_covered = true,
+            Transition::Handover { .. } | Transition::Reselection { .. } => {}
+        }
+        Some(change)
     }
 
     /// Updates the serving cell up to `now`. Returns the number of the measurement.
@@ -185,7 +195,8 @@ impl Mobility {
         step
     }
 
-    /// Updates the serving cell up to the measurement `step`, without reporting changes.
+    /// Updates the serving cell up to the measurement `step`. Of the changes only coverage that is
+    /// lost or back then is reported.
     fn jump(&mut self, step: u64) {
         self.changes.clear();
         let mut past = self.past;
@@ -217,6 +228,17 @@ impl Mobility {
             past *= 2;
         }
         self.step = step;
+        self.report_coverage();
+    }
+
+    /// Reports that coverage is lost or back, if the caller has no such change yet.
+    fn report_coverage(&mut self) {
+        let transition = match (self.was_covered, self.serving) {
+            (true, None) => Transition::CoverageLost,
+            (false, Some(to)) => Transition::CoverageBack { to },
+            _ => return,
+        };
+        self.changes.push_back((self.time(self.step), transition));
     }
 
     fn change(&mut self, serving: ServingCell) {

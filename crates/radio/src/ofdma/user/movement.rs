@@ -103,14 +103,7 @@ impl User {
         while let Some((at, transition)) = self.conditions.next_transition(then) {
             self.pass(now, at, transition, cx);
         }
-        let sample = self.conditions.at(then);
-        // After a long silence, and at the beginning of the conditions, there are no transitions.
-        match (sample.covered, self.movement.is_covered()) {
-            (true, false) => self.pass(now, then, Transition::CoverageBack { to: sample.cell }, cx),
-            (false, true) => self.pass(now, then, Transition::CoverageLost, cx),
-            _ => {}
-        }
-        sample
+        self.conditions.at(then)
     }
 
     fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
