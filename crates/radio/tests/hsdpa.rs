@@ -356,3 +356,19 @@ fn coverage_is_known_at_the_beginning_and_after_a_long_silence() {
     let left = departures_along(1, &to_and_fro(400, "5 km", "5 km"), &[0.0]);
     assert!(left.len() == 1 && (10.0..13.0).contains(&left[0]), "{left:?}");
 }
+
+#[test]
+fn a_handover_of_the_past_empties_no_buffer() {
+    // A packet alone comes 39 ms later. At the handover, after some 20 s, nothing is inside; what
+    // comes later is not repeated after Timer_Poll, 200 ms.
+    let once = "speed = \"100 km/h\", to = \"1 km\", start = \"0 m\", path = \"once\"";
+    for second in [22.0, 30.0, 60.0] {
+        let left = departures_along(2, once, &[1.0, second]);
+        assert!(left.len() == 2 && (0.03..0.05).contains(&(left[1] - second)), "{left:?}");
+    }
+    // With something inside, a gap of 100 ms and the loss of the buffer.
+    let stream: Vec<f64> = (0..4000).map(|packet| f64::from(packet) * 0.01).collect();
+    let left = departures_along(2, once, &stream);
+    let gap = left.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+    assert!(left.len() == stream.len() && (0.1..0.4).contains(&gap), "{gap}");
+}

@@ -42,6 +42,8 @@ pub struct Iub {
     credits_in_flight: u32,
     /// What the base station has to send.
     pub buffer: Buffer,
+    /// When it got something while it had nothing.
+    filled_at: Instant,
 }
 
 impl Iub {
@@ -62,6 +64,7 @@ impl Iub {
             in_flight: VecDeque::new(),
             credits_in_flight: 0,
             buffer: Buffer::new(packing),
+            filled_at: Instant::ZERO,
         }
     }
 
@@ -85,6 +88,9 @@ impl Iub {
     /// Does what is due at `now`.
     pub fn work(&mut self, now: Instant) {
         while let Some(units) = pop_due(&mut self.frames, now) {
+            if self.buffer.is_empty() {
+                self.filled_at = now;
+            }
             let arrived = self.in_flight.drain(..units as usize);
             self.buffer.extend(arrived.inspect(|unit| self.credits_in_flight -= self.packing.credits(unit)));
         }
@@ -111,6 +117,14 @@ impl Iub {
         self.credits_in_flight += taken;
         if count > 0 {
             self.frames.push_back((now + self.delay, count));
+        }
+    }
+
+    /// What the base station has had since before `at` is lost at `now`.
+    pub fn lose_before(&mut self, now: Instant, at: Instant) {
+        if self.filled_at <= at {
+            self.buffer.clear();
+            self.drained(now);
         }
     }
 

@@ -38,7 +38,7 @@ impl User {
             }
             if matches!(command.change, Change::Handover { .. }) {
                 if directions.contains(&Direction::Down) {
-                    self.reset_mac(now, cx);
+                    self.reset_mac(now, now, cx);
                 }
                 self.tracks.mode(now, ModeState::Handover, Some(until), cx);
             }

@@ -93,7 +93,7 @@ impl User {
                 self.tracks.cell(at, to, cx);
                 self.tracks.mode(at, ModeState::Handover, Some(at + gap), cx);
                 self.block(at + gap);
-                self.reset_mac(now, cx);
+                self.reset_mac(now, at, cx);
             }
             Transition::CoverageLost => {
                 self.movement.is_lost = true;
@@ -120,14 +120,13 @@ impl User {
         self.up.block(until);
     }
 
-    /// MAC-hs restarts with a change of the serving cell: what the base station had is lost to
-    /// it, and left to the RLC (TS 25.308 §9).
-    pub(super) fn reset_mac(&mut self, now: Instant, cx: &mut Context<'_>) {
+    /// MAC-hs restarts with a change of the serving cell at `at`: what the base station had is lost
+    /// to it, and left to the RLC (TS 25.308 §9). What has come since is in the new one.
+    pub(super) fn reset_mac(&mut self, now: Instant, at: Instant, cx: &mut Context<'_>) {
         if let Some(e_dch) = self.up.e_dch_mut() {
             e_dch.reset_mac();
         }
-        self.iub.buffer.clear();
-        self.iub.drained(now);
+        self.iub.lose_before(now, at);
         let spare = &mut self.spare;
         self.harq.clear(|mut block| {
             block.units.clear();
@@ -144,7 +143,7 @@ impl User {
             self.resets.forget(Some(*direction));
             match direction {
                 Direction::Down => {
-                    self.reset_mac(now, cx);
+                    self.reset_mac(now, now, cx);
                     self.down.discard(now, cause, cx);
                 }
                 Direction::Up => self.up.discard(now, cause, cx),
