@@ -448,6 +448,32 @@ fn another_controller_gets_what_waits_and_not_what_was_begun() {
 }
 
 #[test]
+fn a_handover_loses_no_packet_that_comes_after_it() {
+    // From one cell to the next, once, after some 18 s, while nothing is inside.
+    let conditions = r#"
+        network = { frequency = "2.1 GHz", reuse = 1, load = 0.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
+        cells = { count = 2, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }
+        shadowing = { deviation = "0 dB", correlation_distance = "20 m" }
+        movement = { speed = "100 km/h", from = "0 m", to = "1 km", start = "0 m", path = "once" }
+        fading = "static"
+    "#;
+    let mut arrivals = traffic(2, 500, Span::from_secs(40));
+    arrivals.iter_mut().for_each(|arrival| arrival.at += Span::from_secs(1));
+    for (key, value) in [("mobility.buffer", "discard".into()), ("mobility.reconnection", reconnection(1.0, "-30 dB"))]
+    {
+        let set = [
+            ("conditions", toml::Value::Table(conditions.parse().expect("a table"))),
+            (key, value),
+            ("downlink.bler", 0.0.into()),
+            ("uplink.bler", 0.0.into()),
+        ];
+        let done = drive(&mut umts(&preset("umts-r99-384", &set), 1), &arrivals, Polling::OnTime, ms(60_000));
+        let times: Vec<f64> = done.departures.iter().map(|(_, left)| left.due.as_secs_f64()).collect();
+        assert!(times.len() == 2 && times[1] < 41.1, "{key}: {times:?}");
+    }
+}
+
+#[test]
 fn a_connection_lost_in_a_handover_comes_back_after_its_timers() {
     // From one cell to the next, once, with a packet each 100 ms.
     let conditions = r#"

@@ -384,8 +384,10 @@ impl Mobile {
 impl Member for Mobile {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.advance(now, cx);
-        if self.coverage.is_released() {
+        if self.coverage.is_released() || self.may_lose_by_handover() {
+            // A handover of the past does not concern this packet.
             self.look_around(now, cx);
+            self.advance(now, cx);
         }
         cx.direction = direction;
         let link = &mut self.links[direction as usize];

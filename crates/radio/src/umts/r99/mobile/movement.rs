@@ -6,6 +6,7 @@ use airpath_core::{Context, DropCause, Instant, LinkState, ModeState, RrcState, 
 use super::Mobile;
 use crate::conditions::{Sample, Transition};
 use crate::umts::r99::config::Undelivered;
+use crate::umts::r99::radio_link::RadioLink;
 
 /// Whether the mobile is in coverage, and whether its link has failed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +116,12 @@ impl Mobile {
     /// Whether the mobile changes its cell by itself, as in idle and in CELL_PCH (TS 25.304 §5.2).
     const fn selects_cells(&self) -> bool {
         matches!(self.rrc.state(), RrcState::Idle | RrcState::CellPch)
+    }
+
+    /// Whether a handover that was not noticed for lack of packets loses those that come now.
+    pub(super) fn may_lose_by_handover(&self) -> bool {
+        let loses = self.mobility.buffer == Undelivered::Discard || self.reconnection.is_some();
+        loses && self.links.iter().all(RadioLink::is_empty)
     }
 
     /// Both directions are handed over to another cell at `at`. What the driver has meanwhile goes
