@@ -86,7 +86,7 @@ impl Mobile {
                 }
             }
             Transition::Reselection { to, gap } => {
-                self.tracks.totals.handovers += 1;
+                self.tracks.totals.handovers += u32::from(!self.selects_cells());
                 self.tracks.cell(at, to, cx);
                 self.block(now, at + gap);
             }

@@ -351,4 +351,15 @@ mod tests {
         mobile.pass(at(1.0), at(1.0), Transition::Handover { to: 1, gap: Span::ZERO }, &mut cx);
         assert!(!mobile.has_lost_connection());
     }
+
+    #[test]
+    fn a_reselection_of_an_idle_mobile_is_not_counted() {
+        let mut lost = Vec::new();
+        let mut cx = Context::new(None, &mut lost, ComponentId(0));
+        for (preset, handovers) in [("umts-r99-states", 0), ("umts-r99-384", 1)] {
+            let mut mobile = mobile(preset);
+            mobile.pass(at(1.0), at(1.0), Transition::Reselection { to: 1, gap: Span::ZERO }, &mut cx);
+            assert_eq!(mobile.connection_totals().handovers, handovers, "{preset}");
+        }
+    }
 }
