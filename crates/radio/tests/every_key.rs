@@ -369,7 +369,7 @@ const HSPA: &[Case] = &[
     ("cell.averaging_time", "", "\"20 ms\""),
     ("cell.carriers", "", "1"),
     ("cell.codes", "", "6"),
-    ("cell.flow_timeout", RUN2C, "\"5 ms\""),
+    ("cell.flow_timeout", "cell.scheduler = \"least-attained-service\"", "\"5 ms\""),
     ("cell.scheduler", "", "\"round-robin\""),
     ("cell.short_flow", RUN2C, "\"200 kB\""),
     ("cell.users_per_tti", "downlink.cqi = 5", "1"),

@@ -4,8 +4,9 @@
 use crate::common;
 use crate::common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_commands};
 use crate::common::{packet, resets_and_losses, saturate, saturate_with};
-use airpath_core::{ComponentId, Context, Direction, Instant, Memory, Probability, Seed, Span};
-use airpath_link::Bearer;
+use airpath_core::{ComponentId, Context, Direction, Instant, Memory, Probability, Seed, Span, UserId};
+use airpath_link::command::Change;
+use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::common::shared_channel::scheduler::least_attained_service::LeastAttainedService;
 use airpath_radio::common::shared_channel::scheduler::maximum_ci::MaximumCi;
 use airpath_radio::common::shared_channel::scheduler::proportional_fair::ProportionalFair;
@@ -204,6 +205,28 @@ fn who_has_enough_waiting_takes_a_tti_whole() {
     // that its CQI needs.
     let down: Vec<_> = radio.iter().filter(|(_, event)| event.direction == Direction::Down).collect();
     assert!(down.len() > 2000 && down.chunk_by(|a, b| a.0 == b.0).all(|tti| tti.len() == 1));
+}
+
+#[test]
+fn the_best_channel_comes_first_whatever_waits_for_it() {
+    // For the mobile at 20 dB a packet waits, for that at 0 dB seconds of TTIs.
+    let more = "cell = { users_per_tti = 1, scheduler = \"maximum-ci\" }\nconditions.ci = \"20 dB\"\n\
+                downlink = { bler = 0.0, queue.packets = 2000, iub.buffer = \"40 kB\" }";
+    let mut cell = cell(&config(more), 2);
+    let mut lost = Vec::new();
+    let mut cx = Context::new(None, &mut lost, ComponentId(0));
+    let far = Change::CarrierToInterference("0 dB".parse().expect("a ratio"));
+    let command = BearerCommand { user: Some(UserId::new(1)), ..BearerCommand::from(far) };
+    cell.command(Instant::ZERO, &command, &mut cx).expect("it can");
+    for id in 0..1000 {
+        cell.push(Instant::ZERO, Direction::Down, packet(id, 1, 1500), &mut cx);
+    }
+    let pushed = Instant::ZERO + Span::from_secs(1);
+    while cell.pop(pushed, &mut cx).is_some() {}
+    cell.push(pushed, Direction::Down, packet(1000, 0, 30), &mut cx);
+    let mut left = std::iter::from_fn(|| cell.pop(Instant::ZERO + Span::from_secs(60), &mut cx));
+    let (_, departure) = left.find(|(_, departure)| departure.packet.id == 1000).expect("it leaves");
+    assert!(departure.due.since(pushed) < Span::from_millis(70), "{}", departure.due);
 }
 
 /// A scheduler without its ranks, for which the cell lists all candidates.

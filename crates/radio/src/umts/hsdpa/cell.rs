@@ -359,7 +359,6 @@ impl Cell {
         } else if number < rests_until {
             Some(Instant::from_nanos(rests_until * TTI.as_nanos()))
         } else {
-            let waiting = user.iub.buffer.waiting();
             let mut next = None;
             for (carrier, repeat) in self.carriers.iter_mut().zip(&mut self.places[index].repeats) {
                 let event = if let Some((since, process)) = user.harq.repeat_at(carrier.number, now) {
@@ -367,9 +366,10 @@ impl Cell {
                     carrier.repeats.insert((since, index, process));
                     None
                 } else if !user.iub.buffer.is_empty() && user.harq.idle(carrier.number, now).is_some() {
-                    if let Some(choice) = self.plan.choose(level, waiting, &whole) {
+                    // Its rate, whatever waits for it.
+                    if let Some(Choice { amount: pdus, .. }) = self.plan.choose(level, u32::MAX, &whole) {
                         let (user, waiting_since) = (index as u32, user.waiting_since);
-                        let candidate = Candidate { user, level, pdus: choice.amount, waiting_since };
+                        let candidate = Candidate { user, level, pdus, waiting_since };
                         carrier.candidates.insert(candidate, &*self.scheduler);
                     }
                     user.harq.next_repeat(carrier.number, now)
