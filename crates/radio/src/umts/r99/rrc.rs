@@ -51,7 +51,7 @@ impl Rrc {
     /// Triggers a transition if the bytes that wait in a direction need one.
     pub fn waits(&mut self, now: Instant, direction: Direction, bytes: u64) {
         let Some(config) = &self.config else { return };
-        if self.promotion.is_some() || bytes == 0 {
+        if bytes == 0 {
             return;
         }
         let paged = match direction {
@@ -62,7 +62,7 @@ impl Rrc {
             Direction::Down => config.downlink_threshold,
             Direction::Up => config.uplink_threshold,
         };
-        self.promotion = match self.state {
+        let wanted = match self.state {
             RrcState::Idle => Some((paged + config.idle_promotion, config.connects_to.state())),
             RrcState::CellPch => {
                 let pch = config.pch.as_ref().expect("only with `pch` is there such a state");
@@ -71,7 +71,12 @@ impl Rrc {
             RrcState::CellFach if bytes > threshold.get() => Some((now + config.fach_promotion, RrcState::CellDch)),
             RrcState::CellFach | RrcState::CellDch => None,
         };
-        self.last_activity = now;
+        match (self.promotion, wanted) {
+            // What the mobile has to send does not wait for its page.
+            (Some((end, _)), Some((earlier, _))) if earlier < end => self.promotion = wanted,
+            (Some(_), _) => {}
+            (None, _) => (self.promotion, self.last_activity) = (wanted, now),
+        }
     }
 
     /// Nothing is sent between these times: a transition that is running takes so much longer.
@@ -206,6 +211,18 @@ mod tests {
         assert_eq!(rrc.next_change(false), Some(at(24.0 * 0.64 + 0.3)));
         assert!(rrc.change(at(24.0 * 0.64 + 0.3), false));
         assert_eq!(rrc.state(), RrcState::CellFach);
+    }
+
+    #[test]
+    fn a_mobile_that_is_about_to_be_paged_sends_its_own_data_at_once() {
+        let mut rrc = Rrc::new(Some(&config("paging_cycle = \"1.28 s\"")));
+        rrc.waits(at(1.5), Direction::Down, 40);
+        assert_eq!(rrc.next_change(false), Some(at(2.56 + 2.0)));
+        rrc.waits(at(1.6), Direction::Up, 40);
+        assert_eq!(rrc.next_change(false), Some(at(1.6 + 2.0)));
+        rrc.waits(at(2.0), Direction::Up, 40);
+        rrc.waits(at(2.5), Direction::Down, 40);
+        assert_eq!(rrc.next_change(false), Some(at(1.6 + 2.0)), "it is set up once");
     }
 
     #[test]
