@@ -1,8 +1,11 @@
 //! Circuit-switched data against arithmetic.
 
 use crate::common::{csd_9600, overlay, paced, saturate};
-use airpath_core::{Direction, DropCause, Instant, Span};
-use airpath_link::command::{BearerCommand, Change};
+use airpath_core::{
+    Aspect, ComponentId, Context, Direction, DropCause, Event, Instant, Memory, Span, StateValue, UserId,
+};
+use airpath_link::Bearer;
+use airpath_link::command::{BearerCommand, Buffer, Change};
 use airpath_link::testing::{Commanded, Polling, Script, drive};
 use airpath_radio::gsm::csd::GsmCsd;
 
@@ -214,5 +217,69 @@ fn a_link_that_is_slower_than_the_one_before_holds_it() {
         let longest = (0..=last).map(delay).fold(0.0, f64::max);
         // Five packets in the queue, and at most 1.5 kB in the links.
         assert!((5.0 * packet..5.0 * packet + 1500.0 / octets).contains(&longest), "{direction:?}: {longest} s");
+    }
+}
+
+/// The modes and their times in seconds, and the handovers that were counted, with packets each
+/// second and this change.
+fn modes(
+    mut bearer: GsmCsd,
+    packets: std::ops::Range<u64>,
+    change: Option<(u64, Change)>,
+) -> (Vec<(f64, StateValue)>, u32) {
+    let (mut log, mut lost) = (Memory::default(), Vec::new());
+    let mut cx = Context::new(Some(&mut log), &mut lost, ComponentId(0));
+    let at = |second| Instant::ZERO + Span::from_secs(second);
+    for second in 0..100 {
+        while bearer.pop(at(second), &mut cx).is_some() {}
+        if packets.contains(&second) {
+            bearer.push(at(second), Direction::Up, crate::common::packet(second, 0, 100), &mut cx);
+        }
+        if let Some((_, change)) = change.as_ref().filter(|(when, _)| *when == second) {
+            bearer.command(at(second), &BearerCommand::from(change.clone()), &mut cx).expect("it can");
+        }
+    }
+    while bearer.pop(at(100), &mut cx).is_some() {}
+    bearer.end(at(100), &mut cx);
+    let modes = log.events.iter().filter_map(|(time, _, event)| match event {
+        Event::State(state) if state.aspect == Aspect::Mode => Some((time.as_secs_f64(), state.value)),
+        _ => None,
+    });
+    (modes.collect(), bearer.connection_totals(UserId::new(0)).expect("a call").handovers)
+}
+
+#[test]
+fn a_handover_by_command_is_counted_and_ends_with_and_without_traffic() {
+    let handover = Change::Handover { gap: Span::from_millis(500), buffer: Buffer::Keep };
+    for packets in [0..3, 0..20] {
+        let (modes, handovers) = modes(radio_link(""), packets.clone(), Some((5, handover.clone())));
+        let names = [(5.0, "handover"), (5.5, "call")].map(|(at, name)| (at, StateValue::Name(name)));
+        assert_eq!((&modes[1..], handovers), (&names[..], 1), "{packets:?}");
+    }
+    let (_, outages) = modes(radio_link(""), 0..20, Some((5, Change::Outage(Span::from_millis(500)))));
+    assert_eq!(outages, 0);
+}
+
+#[test]
+fn before_its_call_a_mobile_is_not_handed_over() {
+    // From one cell to the next, once, after some 20 s.
+    let bearer = |dial: &str| {
+        let mut table = csd_9600(&format!("call = {{ dial = \"{dial}\", set_up = \"5 s\" }}").parse().expect("toml"));
+        let radio = table["radio"].as_table_mut().expect("a table");
+        radio.remove("frame_errors");
+        let conditions = r#"
+            network = { frequency = "900 MHz", reuse = 12, load = 0.5, power_over_noise = "165 dB", lowest = "9 dB", period = "480 ms", hysteresis = "4 dB", time_to_trigger = "1 s", change = "hard-handover", gap = "200 ms" }
+            cells = { count = 2, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }
+            shadowing = { deviation = "0 dB", correlation_distance = "20 m" }
+            movement = { speed = "100 km/h", from = "0 m", to = "1 km", start = "0 m", path = "once" }
+        "#;
+        table.insert("conditions".into(), conditions.parse::<toml::Table>().expect("a table").into());
+        GsmCsd::new(&table.try_into().expect("sound parameters"), 1, airpath_core::Seed::new(1), "cell").expect("sound")
+    };
+    let (found, handovers) = modes(bearer("before"), 1..100, None);
+    assert_eq!((found.len(), handovers), (3, 1), "{found:?}");
+    for packets in [40..41, 40..100] {
+        let (found, handovers) = modes(bearer("first-packet"), packets, None);
+        assert_eq!((found.len(), handovers), (1, 0), "{found:?}");
     }
 }

@@ -157,6 +157,10 @@ impl Bearer for GsmCsd {
         self.circuits.get(0).is_some_and(Circuit::compresses_headers)
     }
 
+    fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.circuits.iter_mut().for_each(|circuit| circuit.end(now, cx));
+    }
+
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         let users = self.circuits.len();
         if let Some(user) = command.user.filter(|user| user.index() >= users) {

@@ -56,33 +56,62 @@ impl Air {
         tracks: &mut Tracks,
         cx: &mut Context<'_>,
     ) -> Probability {
-        let Some((conditions, curve)) = &mut self.conditions else {
-            tracks.mode(now, ModeState::Call, cx);
-            return self.frame_errors.unwrap_or(Probability::NEVER);
-        };
-        while let Some((at, transition)) = conditions.next_transition(now) {
+        while let Some((at, transition)) = self.next_transition(now) {
             if let Transition::Handover { gap, .. } | Transition::Reselection { gap, .. } = transition {
-                self.totals.handovers += 1;
-                if !gap.is_zero() {
-                    interrupt(at, gap);
-                    self.handover_until = Some(at + gap);
-                }
+                interrupt(at, gap);
+                self.hand_over(at, gap, tracks, cx);
             }
         }
+        self.settle(now, tracks, cx);
+        let Some((conditions, curve)) = &mut self.conditions else {
+            self.report_mode(now, true, tracks, cx);
+            return self.frame_errors.unwrap_or(Probability::NEVER);
+        };
         let sample = conditions.at(now);
+        let p = curve.at(sample.carrier_to_interference);
         tracks.radio(now, &sample, cx);
-        self.handover_until = self.handover_until.filter(|until| *until > now);
+        self.report_mode(now, sample.covered, tracks, cx);
+        match self.frame_errors {
+            _ if !sample.covered => Probability::ALWAYS,
+            Some(frame_errors) => frame_errors,
+            None => p,
+        }
+    }
+
+    fn next_transition(&mut self, now: Instant) -> Option<(Instant, Transition)> {
+        self.conditions.as_mut()?.0.next_transition(now)
+    }
+
+    fn report_mode(&self, now: Instant, is_covered: bool, tracks: &mut Tracks, cx: &mut Context<'_>) {
         let mode = match self.handover_until {
-            _ if !sample.covered => ModeState::NoCoverage,
+            _ if !is_covered => ModeState::NoCoverage,
             Some(_) => ModeState::Handover,
             None => ModeState::Call,
         };
         tracks.mode(now, mode, cx);
-        match self.frame_errors {
-            _ if !sample.covered => Probability::ALWAYS,
-            Some(frame_errors) => frame_errors,
-            None => curve.at(sample.carrier_to_interference),
+    }
+
+    /// The call is handed over at `at`, which takes `gap`.
+    pub fn hand_over(&mut self, at: Instant, gap: Span, tracks: &mut Tracks, cx: &mut Context<'_>) {
+        self.totals.handovers += 1;
+        self.settle(at, tracks, cx);
+        if !gap.is_zero() {
+            // Of two interruptions at a time, the longer one counts.
+            self.handover_until = self.handover_until.max(Some(at + gap));
+            tracks.mode(at, ModeState::Handover, cx);
         }
+    }
+
+    /// Reports that a handover has ended, if it has by `now`.
+    pub fn settle(&mut self, now: Instant, tracks: &mut Tracks, cx: &mut Context<'_>) {
+        if let Some(until) = self.handover_until.take_if(|until| *until <= now) {
+            tracks.handover_ended(until, cx);
+        }
+    }
+
+    /// The mobile selects its cell by itself until `now`.
+    pub fn select_cell(&mut self, now: Instant) {
+        while self.next_transition(now).is_some() {}
     }
 
     /// Whether this change is one of conditions that they can have.

@@ -147,6 +147,9 @@ impl Circuit {
     fn step(&mut self, now: Instant, cx: &mut Context<'_>) {
         if let Call::SettingUp(_) = self.call {
             self.call = Call::Up;
+            if let Some(radio) = self.radio_mut() {
+                radio.begin_call(now);
+            }
             self.count(|totals| totals.set_ups += 1);
             self.report_link(now, LinkState::Connected, cx);
         }
@@ -207,9 +210,11 @@ impl Circuit {
 
     /// Changes the conditions of its radio link, which was checked before.
     pub fn command(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) {
+        let is_up = self.call == Call::Up;
         let Some(radio) = self.radio_mut() else { return };
         match change {
             Change::Channels(channels) => radio.set_slots(now, *channels, cx),
+            Change::Handover { gap, .. } if is_up => radio.hand_over(now, *gap, cx),
             _ => match change.interruption() {
                 Some((span, _)) => radio.interrupt(now, span),
                 None => radio.conditions_mut().command(now, change).expect("it was checked before"),
@@ -291,6 +296,13 @@ impl Circuit {
         };
         self.count(|totals| totals.link_failures += 1);
         self.report_link(now, LinkState::Disconnected, cx);
+    }
+
+    /// The run ends at `now`.
+    pub fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if let Some(radio) = self.radio_mut() {
+            radio.end(now, cx);
+        }
     }
 
     fn count(&mut self, count: impl FnOnce(&mut ConnectionTotals)) {

@@ -40,6 +40,13 @@ impl Tracks {
         }
     }
 
+    /// A handover has ended, if nothing was reported since it began.
+    pub fn handover_ended(&mut self, at: Instant, cx: &mut Context<'_>) {
+        if self.mode == Some(ModeState::Handover) {
+            self.mode(at, ModeState::Call, cx);
+        }
+    }
+
     /// The number of channels.
     pub fn slots(&mut self, now: Instant, slots: u32, cx: &mut Context<'_>) {
         self.slots = slots;

@@ -173,6 +173,22 @@ impl TrafficChannel {
         self.interrupted_until = self.interrupted_until.max(now + span);
     }
 
+    /// The network hands the call over, which takes `gap`.
+    pub fn hand_over(&mut self, now: Instant, gap: Span, cx: &mut Context<'_>) {
+        self.interrupt(now, gap);
+        self.conditions.hand_over(now, gap, &mut self.tracks, cx);
+    }
+
+    /// A call begins: the mobile has selected its cell by itself before.
+    pub fn begin_call(&mut self, now: Instant) {
+        self.conditions.select_cell(now);
+    }
+
+    /// The run ends at `now`.
+    pub fn end(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.conditions.settle(now, &mut self.tracks, cx);
+    }
+
     /// What frames come through.
     pub const fn conditions(&self) -> &Air {
         &self.conditions
