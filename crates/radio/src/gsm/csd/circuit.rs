@@ -147,6 +147,7 @@ impl Circuit {
     fn step(&mut self, now: Instant, cx: &mut Context<'_>) {
         if let Call::SettingUp(_) = self.call {
             self.call = Call::Up;
+            self.ppp.iter_mut().for_each(Ppp::begin_call);
             if let Some(radio) = self.radio_mut() {
                 radio.begin_call(now);
             }

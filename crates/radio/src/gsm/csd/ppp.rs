@@ -125,11 +125,20 @@ impl Ppp {
     pub fn clear(&mut self, now: Instant, lost: impl FnMut(Packet)) {
         self.queue.clear(now, lost);
     }
+
+    /// A call begins. Header compression is negotiated for it, so that neither end has a
+    /// connection (RFC 1332 §4).
+    pub fn begin_call(&mut self) {
+        if let Some((compressor, decompressor)) = &mut self.compression {
+            compressor.restart();
+            *decompressor = Decompressor::default();
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use airpath_core::{Ecn, FlowId, Slot, UserId};
+    use airpath_core::{Ecn, FlowId, SegmentInfo, SegmentLookup, Slot, UserId};
 
     use super::*;
 
@@ -141,6 +150,40 @@ mod tests {
         let mut lost = Vec::new();
         let mut cx = Context::new(None, &mut lost, Default::default());
         ppp.frame(Instant::ZERO, &mut cx, |_, _| {}).expect("it waits").octets
+    }
+
+    /// Each packet is 100 bytes of a connection, the first at offset 0.
+    struct Stream;
+
+    impl SegmentLookup for Stream {
+        fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
+            let offset = i64::from(slot.0) * 100;
+            Some(SegmentInfo { offset, length: 100, ack: 0.into(), flags: 0x10, ..SegmentInfo::default() })
+        }
+    }
+
+    #[test]
+    fn the_next_call_has_no_connection() {
+        let ppp: config::Ppp = toml::from_str("overhead = \"8 B\"\ncompressed_header = \"5 B\"").expect("a table");
+        let mut ppp = Ppp::new(&ppp, RlcQueue::unlimited());
+        let mut lost = Vec::new();
+        let mut cx = Context::new(None, &mut lost, Default::default());
+        cx.with_segments(&Stream);
+        let mut slots = 0..;
+        let mut send = |ppp: &mut Ppp, fate| {
+            let slot = Slot(slots.next().expect("numbers are endless"));
+            let packet = Packet { id: 0, size: 140, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot };
+            ppp.enqueue(Instant::ZERO, packet, |_| {}).expect("room");
+            let run = ppp.frame(Instant::ZERO, &mut cx, |_, _| {}).expect("it waits");
+            ppp.settle(run, fate);
+            (run.octets, ppp.next_complete().expect("its fate is known").1)
+        };
+        assert_eq!(send(&mut ppp, Fate::Delivered), (148, Ok(())));
+        assert_eq!(send(&mut ppp, Fate::Delivered), (113, Ok(())));
+        assert_eq!(send(&mut ppp, Fate::Lost), (113, Err(DropCause::AttemptsExhausted)));
+        ppp.begin_call();
+        assert_eq!(send(&mut ppp, Fate::Delivered), (148, Ok(())));
+        assert_eq!(send(&mut ppp, Fate::Delivered), (113, Ok(())));
     }
 
     #[test]

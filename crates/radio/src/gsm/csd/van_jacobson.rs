@@ -69,6 +69,11 @@ impl Compressor {
         Self { compressed, connections: Vec::new() }
     }
 
+    /// Forgets all connections.
+    pub fn restart(&mut self) {
+        self.connections.clear();
+    }
+
     /// The form in which it sends `packet` with this TCP header, and the packet's size in that
     /// form.
     pub fn compress(&mut self, packet: &Packet, segment: Option<&SegmentInfo>) -> (Form, u32) {
