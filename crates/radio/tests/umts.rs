@@ -749,6 +749,30 @@ fn a_discard_loses_what_cannot_be_repeated_and_nothing_else() {
 }
 
 #[test]
+fn a_packet_is_discarded_by_the_time_of_its_own_arrival() {
+    // The packets of a flow wait up to 0.8 s, those of another pass them.
+    let mut arrivals = traffic(1000, 500, Span::from_millis(10));
+    for (index, arrival) in arrivals.iter_mut().enumerate() {
+        arrival.packet.flow = airpath_core::FlowId(u32::from(index % 20 == 7));
+    }
+    let set = [
+        ("downlink.bler", 0.0.into()),
+        ("uplink.bler", 0.0.into()),
+        (
+            "downlink.queue",
+            "discipline = \"fq-codel\"\ntarget = \"10 s\"".parse::<toml::Table>().expect("a queue").into(),
+        ),
+        ("downlink.rlc.discard.timer_mrw", "200 ms".into()),
+        ("downlink.rlc.discard.max_mrw", 32.into()),
+        ("downlink.rlc.discard.timer_discard", "800 ms".into()),
+    ];
+    let done = drive(&mut umts(&preset("umts-r99-64", &set), 1), &arrivals, Polling::OnTime, ms(60_000));
+    let passed = |flow: u32| done.departures.iter().filter(|(_, left)| left.packet.flow.0 == flow).count();
+    assert!(done.lost(DropCause::Discarded).packets > 100, "the first flow has too much");
+    assert_eq!(passed(1), 50);
+}
+
+#[test]
 fn a_packet_is_discarded_when_its_time_is_over() {
     // Nothing arrives downwards for 3.5 s. Of eight packets at once the window of 20 PDUs lets two
     // be cut; one comes half a second later.

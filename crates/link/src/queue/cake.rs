@@ -168,6 +168,10 @@ impl Cake {
         queues.dequeue(&mut Turns { loads, now }, |control, fifo| control.dequeue(law, fifo, now, stream, &mut dropped))
     }
 
+    pub const fn last_entered(&self) -> Instant {
+        self.queues.last_entered()
+    }
+
     pub fn head_entered(&self) -> Option<Instant> {
         self.queues.oldest().map(|(entered, _)| entered)
     }

@@ -92,6 +92,11 @@ impl CoDel {
         self.fifo.head_entered()
     }
 
+    /// Entry time of the packet that was dequeued last.
+    pub(super) const fn last_entered(&self) -> Instant {
+        self.fifo.last_entered()
+    }
+
     /// Removes all waiting packets.
     pub fn clear(&mut self, lost: impl FnMut(Packet)) {
         self.control.restart();

@@ -68,6 +68,8 @@ pub(super) struct DualPi2 {
     old_delay: f64,
     /// The C queue sends next if it is positive, as `c_protection_credit` in Linux.
     credit: f64,
+    /// When the packet arrived that was dequeued last.
+    last_entered: Instant,
 }
 
 /// One of the queues, and the sum of its probabilities since the last signal.
@@ -108,6 +110,7 @@ impl DualPi2 {
             probability: 0.0,
             old_delay: 0.0,
             credit: initial_credit(weights),
+            last_entered: Instant::ZERO,
         }
     }
 
@@ -163,6 +166,7 @@ impl DualPi2 {
         loop {
             let is_scalable = self.serves_scalable();
             let entry = if is_scalable { self.scalable.fifo.pop()? } else { self.classic.fifo.pop()? };
+            self.last_entered = entry.entered;
             // As in Linux: less than two packets behind this one are no standing queue.
             let is_short = self.bytes() < 2 * u64::from(MTU);
             let base = if is_short { 0.0 } else { self.probability };
@@ -215,6 +219,10 @@ impl DualPi2 {
             (None, _) => &mut self.classic,
             _ => &mut self.scalable,
         }
+    }
+
+    pub const fn last_entered(&self) -> Instant {
+        self.last_entered
     }
 
     pub fn head_entered(&self) -> Option<Instant> {

@@ -9,6 +9,8 @@ use airpath_core::{Instant, Packet, Span};
 pub(super) struct Fifo {
     entries: VecDeque<Entry>,
     bytes: u64,
+    /// When the packet arrived that was removed last.
+    last_entered: Instant,
 }
 
 /// A waiting packet.
@@ -30,7 +32,13 @@ impl Fifo {
     pub fn pop(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         self.bytes -= u64::from(entry.packet.size);
+        self.last_entered = entry.entered;
         Some(entry)
+    }
+
+    /// When the packet arrived that was removed last.
+    pub const fn last_entered(&self) -> Instant {
+        self.last_entered
     }
 
     #[inline]

@@ -15,6 +15,8 @@ pub(super) struct FlowQueues<C> {
     turns: DeficitRoundRobin,
     packets: usize,
     bytes: u64,
+    /// When the packet arrived that was dequeued last.
+    last_entered: Instant,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -38,7 +40,8 @@ pub(super) trait Shares<C> {
 impl<C: Default> FlowQueues<C> {
     /// No queues; a flow may send `quantum` bytes in a turn.
     pub const fn new(quantum: u32) -> Self {
-        Self { queues: Vec::new(), turns: DeficitRoundRobin::new(quantum, quantum), packets: 0, bytes: 0 }
+        let turns = DeficitRoundRobin::new(quantum, quantum);
+        Self { queues: Vec::new(), turns, packets: 0, bytes: 0, last_entered: Instant::ZERO }
     }
 
     /// Sets the bytes that a flow may send in a turn.
@@ -156,9 +159,15 @@ impl<C: Default> FlowQueues<C> {
             self.bytes -= before.1 - fifo.bytes();
             self.turns.sent(packet.map_or(0, |packet| packet.size), fifo.len() > 0);
             if packet.is_some() {
+                self.last_entered = fifo.last_entered();
                 return packet;
             }
         }
+    }
+
+    /// When the packet arrived that was dequeued last.
+    pub const fn last_entered(&self) -> Instant {
+        self.last_entered
     }
 
     /// The queue whose head has waited longest, and since when. All queues with turns are compared.

@@ -84,6 +84,10 @@ impl FqCoDel {
         self.queues.dequeue(&mut Equal, |control, fifo| control.dequeue(law, fifo, now, &mut dropped))
     }
 
+    pub const fn last_entered(&self) -> Instant {
+        self.queues.last_entered()
+    }
+
     pub fn head_entered(&self) -> Option<Instant> {
         self.queues.oldest().map(|(entered, _)| entered)
     }

@@ -115,6 +115,18 @@ impl Managed {
         }
     }
 
+    /// Entry time of the packet that [`dequeue`](Self::dequeue) returned last.
+    #[inline]
+    pub const fn last_entered(&self) -> Instant {
+        match &self.0 {
+            Kind::CoDel(queue) => queue.last_entered(),
+            Kind::FqCoDel(queue) => queue.last_entered(),
+            Kind::Pie(queue) => queue.last_entered(),
+            Kind::DualPi2(queue) => queue.last_entered(),
+            Kind::Cake(queue) => queue.last_entered(),
+        }
+    }
+
     /// Removes the packet that has waited longest, without control of the discipline.
     pub fn drop_head(&mut self, now: Instant) -> Option<Packet> {
         match &mut self.0 {

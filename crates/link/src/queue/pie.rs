@@ -213,6 +213,10 @@ impl Pie {
         entry.map(|entry| entry.packet)
     }
 
+    pub const fn last_entered(&self) -> Instant {
+        self.fifo.last_entered()
+    }
+
     pub fn head_entered(&self) -> Option<Instant> {
         self.fifo.head_entered()
     }

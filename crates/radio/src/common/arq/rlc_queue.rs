@@ -83,9 +83,15 @@ impl RlcQueue {
     /// The packet to send next; `dropped` is called for those that the discipline drops instead.
     #[inline]
     pub fn dequeue(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Packet> {
+        self.dequeue_entered(now, dropped).map(|(_, packet)| packet)
+    }
+
+    /// The same packet, and when it came.
+    #[inline]
+    pub fn dequeue_entered(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<(Instant, Packet)> {
         match self {
             Self::DropTail(queue) => queue.pop(),
-            Self::Managed(queue) => queue.dequeue(now, dropped),
+            Self::Managed(queue) => queue.dequeue(now, dropped).map(|packet| (queue.last_entered(), packet)),
         }
     }
 
@@ -110,7 +116,7 @@ impl RlcQueue {
     /// Takes out the packet that has waited longest, without the control of the discipline.
     pub fn drop_head(&mut self, now: Instant) -> Option<Packet> {
         match self {
-            Self::DropTail(queue) => queue.pop(),
+            Self::DropTail(queue) => queue.pop().map(|(_, packet)| packet),
             Self::Managed(queue) => queue.drop_head(now),
         }
     }
@@ -128,10 +134,10 @@ impl RlcQueue {
 }
 
 impl DropTail {
-    fn pop(&mut self) -> Option<Packet> {
-        let (_, packet) = self.waiting.pop_front()?;
+    fn pop(&mut self) -> Option<(Instant, Packet)> {
+        let (entered, packet) = self.waiting.pop_front()?;
         self.bytes -= u64::from(packet.size);
-        Some(packet)
+        Some((entered, packet))
     }
 }
 
@@ -155,6 +161,31 @@ mod tests {
             queue.dequeue(now, |_| {})
         });
         sent.filter(|packet| packet.ecn == Ecn::Ce).count()
+    }
+
+    #[test]
+    fn a_packet_has_the_time_of_its_own_arrival() {
+        // Where flows take turns, the new flow comes before the one whose packets wait.
+        for (discipline, is_first) in [
+            ("drop-tail", false),
+            ("codel", false),
+            ("pie", false),
+            ("fq-codel", true),
+            ("dualpi2", true),
+            ("cake", true),
+        ] {
+            let queue: Queue = toml::from_str(&format!("discipline = \"{discipline}\"")).expect("a queue");
+            let mut queue = RlcQueue::new(&queue, Span::from_millis(10), Seed::new(1), "user-0/down");
+            let at = |millis| Instant::ZERO + Span::from_millis(millis);
+            let packet =
+                |flow, ecn| Packet { id: 0, size: 1500, flow: FlowId(flow), user: UserId::new(0), ecn, slot: Slot(0) };
+            (0..5).for_each(|_| queue.enqueue(at(0), packet(1, Ecn::NotEct), |_| {}).expect("room"));
+            queue.dequeue(at(0), |_| {}).expect("a packet");
+            queue.dequeue(at(0), |_| {}).expect("a packet");
+            queue.enqueue(at(1), packet(2, Ecn::Ect1), |_| {}).expect("room");
+            let (entered, packet) = queue.dequeue_entered(at(2), |_| {}).expect("a packet");
+            assert_eq!((entered, packet.flow.0), if is_first { (at(1), 2) } else { (at(0), 1) }, "{discipline}");
+        }
     }
 
     #[test]

@@ -465,8 +465,8 @@ impl Sender {
     /// Appends the next packet to the stream, if there is one.
     #[inline]
     fn begin_packet(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> bool {
-        let entered = if self.again.is_empty() { self.queue.head_entered().unwrap_or(now) } else { now };
-        let Some(packet) = self.again.pop_front().or_else(|| self.queue.dequeue(now, dropped)) else { return false };
+        let again = self.again.pop_front().map(|packet| (now, packet));
+        let Some((entered, packet)) = again.or_else(|| self.queue.dequeue_entered(now, dropped)) else { return false };
         self.uncut = self.stream_bytes(&packet);
         self.cut_packets.push_back(CutPacket { end: self.cut + self.uncut, entered, packet });
         true
