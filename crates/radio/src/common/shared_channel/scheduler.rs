@@ -124,7 +124,7 @@ pub struct Candidate {
     pub user: u32,
     /// Its C/I level or the CQI that it reported; 0 where there are none.
     pub level: u8,
-    /// PDUs that the TTI would carry to it: its instantaneous rate.
+    /// PDUs that the TTI could carry to it, whatever waits: its instantaneous rate.
     pub pdus: u32,
     /// The TTI after the one in which it was served last; 0 if it never was.
     pub waiting_since: u64,
