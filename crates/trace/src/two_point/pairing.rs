@@ -117,6 +117,11 @@ fn arrivals(sent: &[PacketDigest], received: &[PacketDigest]) -> Vec<Arrival> {
     pairing.arrivals
 }
 
+/// The receiver's clock when a packet arrived, less the sender's when it was sent.
+fn elapsed(sent: &PacketDigest, received: &PacketDigest) -> i128 {
+    i128::from(received.time.as_nanos()) - i128::from(sent.time.as_nanos())
+}
+
 struct Pairing {
     /// Whether each sent packet is paired.
     taken: Vec<bool>,
@@ -127,31 +132,52 @@ struct Pairing {
 
 impl Pairing {
     /// Pairs packets with equal keys. Of several sent, takes the first after the packet that
-    /// arrived before.
+    /// arrived before, if all of them may arrive.
+    ///
+    /// If fewer arrived than were sent, some were lost. Then the last ones arrived, as far as the
+    /// order of arrivals and the shortest delay allow it: a packet that comes as soon as any after
+    /// its retransmission is the retransmission.
     fn exactly<Key: Ord>(
         &mut self,
         sent: &[PacketDigest],
         received: &[PacketDigest],
         key: impl Fn(&PacketDigest) -> Key,
     ) {
-        let mut places: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
+        let mut places: BTreeMap<Key, (Vec<usize>, usize)> = BTreeMap::new();
         for (at, packet) in sent.iter().enumerate().filter(|(at, _)| !self.taken[*at]) {
-            places.entry(key(packet)).or_default().push(at);
+            places.entry(key(packet)).or_default().0.push(at);
+        }
+        for at in &self.left {
+            if let Some((_, arriving)) = places.get_mut(&key(&received[*at])) {
+                *arriving += 1;
+            }
         }
         let mut before = 0;
+        let mut least: Option<i128> = None;
         let left = std::mem::take(&mut self.left);
-        for at in left {
-            let candidates = places.get_mut(&key(&received[at])).filter(|places| !places.is_empty());
-            match candidates {
-                Some(candidates) => {
-                    let in_order = candidates.partition_point(|place| *place < before);
-                    let place = candidates.remove(if in_order < candidates.len() { in_order } else { 0 });
-                    before = place;
-                    self.taken[place] = true;
-                    self.arrivals.push(Arrival { sent: place, received: at });
-                }
-                None => self.left.push(at),
-            }
+        for (number, &at) in left.iter().enumerate() {
+            let next = left.get(number + 1).and_then(|next| places.get(&key(&received[*next])));
+            let until = next.and_then(|(candidates, _)| candidates.iter().find(|place| **place >= before).copied());
+            let Some((candidates, arriving)) =
+                places.get_mut(&key(&received[at])).filter(|(places, _)| !places.is_empty())
+            else {
+                self.left.push(at);
+                continue;
+            };
+            let in_order = candidates.partition_point(|place| *place < before);
+            let possible = &candidates[in_order..];
+            let lost = possible.len().saturating_sub(*arriving);
+            let took = |place: usize| elapsed(&sent[place], &received[at]);
+            let is_possible = |place: usize| {
+                until.is_none_or(|until| place < until) && least.is_none_or(|least| took(place) >= least)
+            };
+            let skipped = (1..=lost).rev().find(|skipped| is_possible(possible[*skipped])).unwrap_or(0);
+            let place = candidates.remove(if possible.is_empty() { 0 } else { in_order + skipped });
+            *arriving -= 1;
+            least = least.into_iter().chain([took(place)]).min();
+            before = place;
+            self.taken[place] = true;
+            self.arrivals.push(Arrival { sent: place, received: at });
         }
     }
 

@@ -398,3 +398,30 @@ fn captures_that_do_not_belong_together_are_refused() {
     let (first, second) = one_way.taps();
     assert_eq!(join(first, second, &JoinOptions::default()).unwrap_err(), JoinError::OneWay);
 }
+
+/// The last segment of a connection without identifications and timestamps, which the timer sends
+/// again: the fates of the two, with the server's clock an hour ahead.
+fn last_segment(first_is_lost: bool, again_is_lost: bool, milliseconds: u64) -> [Fate; 2] {
+    let delay = |milliseconds| Delay { milliseconds, jitter: 0 };
+    let mut path = Path::new(delay(30), delay(30), 3_600_000_000_000, 0.0);
+    path.identified = false;
+    traffic(&mut path, 1);
+    let offset = path.highest[0][Client as usize];
+    path.delays[Client as usize] = delay(milliseconds);
+    path.send(Client, 2000, offset, 500, first_is_lost);
+    path.delays[Client as usize] = delay(30);
+    path.send(Client, 2400, offset, 500, again_is_lost);
+    let joined = path.join();
+    let transits = &joined.connections[0].sent_by(Client).transits;
+    [1, 0].map(|back| transits[transits.len() - 1 - back].fate)
+}
+
+#[test]
+fn a_segment_that_comes_as_soon_as_its_retransmission_is_the_retransmission() {
+    assert!(matches!(last_segment(true, false, 30), [Fate::Lost, Fate::Arrived { .. }]));
+    // It comes before a packet sent with the retransmission can come.
+    assert!(matches!(last_segment(false, true, 30), [Fate::Arrived { .. }, Fate::Unknown]));
+    assert!(matches!(last_segment(false, true, 425), [Fate::Arrived { .. }, Fate::Unknown]));
+    // Both arrive, in their order.
+    assert!(matches!(last_segment(false, false, 410), [Fate::Arrived { .. }, Fate::Arrived { .. }]));
+}
