@@ -137,7 +137,7 @@ pub const COLUMNS: &[Column] = columns! {
     "largest_window_bytes", "bytes", "max_win_adv", "the largest receive window that it offered", |figures, _| figures.window.largest.into();
     "smallest_window_bytes", "bytes", "min_win_adv", "the smallest open window that it offered", |figures, _| figures.window.smallest.into();
     "closed_windows", "", "zero_win_adv", "segments that offered a window of 0", |figures, _| figures.window.closed.into();
-    "window_scale_unknown", "", "", "whether the scale of its window is unknown: the capture lacks its SYN, and the other end sent more than the window allows",
+    "window_scale_unknown", "", "", "whether the scale of its window is unknown: the capture lacks its SYN or the options of a SYN, and the other end sent more than the window allows",
         |figures, _| figures.window.scale_is_unknown.into();
     "mean_window_bytes", "bytes", "avg_win_adv", "the mean window that it offered", |figures, _| figures.window.mean().into();
     "largest_outstanding_bytes", "bytes", "max_owin", "the largest amount of sent and unacknowledged data",

@@ -41,6 +41,8 @@ pub(crate) struct Direction {
     pub(super) allowed: Option<i64>,
     /// The shift that its SYN requested.
     pub(super) shift: Option<u8>,
+    /// Whether its SYN may have requested one in options that the capture has not.
+    pub(super) shift_cut: bool,
     pub(super) selective_permitted: bool,
     pub(super) syns: u32,
     pub(super) reset: bool,

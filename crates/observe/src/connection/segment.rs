@@ -65,7 +65,9 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         .set(Events::WINDOW_FULL, segment.length > 0 && answered.allowed == Some(arrival.end) && !syn && !fin && !rst);
     events.set(Events::LOST_SEGMENT, arrival.length() == 0 && arrival.offset > arrival.expected && !rst);
     let exceeds = segment.length > 0 && !rst && !arrival.is_window_probe && Some(arrival.end) > answered.allowed;
-    answered.figures.window.scale_is_unknown |= exceeds && answered.syns == 0 && answered.allowed.is_some();
+    // A shift applies if both SYNs have the option.
+    let is_unknown = answered.syns == 0 || answered.shift_cut || sent.shift_cut;
+    answered.figures.window.scale_is_unknown |= exceeds && is_unknown && answered.allowed.is_some();
     sent.reset |= rst;
     let fast_open = syn && segment.length > 0;
     events.set(Events::TFO_SYN, fast_open);
@@ -253,6 +255,7 @@ fn count_windows(
 fn scaled_window(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -> u64 {
     if segment.flags.contains(Flags::SYN) {
         sent.shift = segment.options.window_scale.map(|shift| shift.min(MAXIMUM_SHIFT));
+        sent.shift_cut = segment.options_cut && sent.shift.is_none();
         sent.selective_permitted = segment.options.sack_permitted;
         return u64::from(segment.window);
     }

@@ -1,8 +1,8 @@
 //! Closed windows, probes and keep-alives.
 
 use super::opened;
-use crate::testing::play;
-use crate::{Detector, End, Events};
+use crate::testing::{play, segment};
+use crate::{Connection, Detector, End, Events};
 
 #[test]
 fn a_closed_window_and_its_probes() {
@@ -141,4 +141,27 @@ fn the_scale_is_unknown_once_the_data_exceeds_a_window_without_handshake() {
         ",
     );
     assert!(seen.iter().all(|seen| !seen.scale_is_unknown), "the handshake has the scale");
+}
+
+#[test]
+fn the_scale_is_unknown_where_the_options_of_a_syn_are_cut_off() {
+    let unknown = |cut: &[usize]| {
+        let lines = ["0 > syn win 5000", "1 < syn ack 0 win 5000", "2 > ack 0 win 40", "3 > data 0..1000 ack 0 win 40"];
+        let more = ["4 < ack 1000 win 40", "5 > data 1000..2000 ack 0 win 40", "6 < ack 2000 win 40"];
+        let last = ["7 > data 2000..8000 ack 0 win 40", "8 < ack 8000 win 40"];
+        let mut connection = None;
+        let mut seen = Vec::new();
+        for (index, line) in lines.iter().chain(&more).chain(&last).enumerate() {
+            let (mut segment, from) = segment(line, index as u64 + 1);
+            segment.options_cut = cut.contains(&index);
+            let connection = connection.get_or_insert_with(|| Connection::new(&segment, false));
+            seen.push(connection.segment(&segment, from).scale_is_unknown);
+        }
+        seen.last().copied()
+    };
+    assert_eq!(unknown(&[]), Some(false), "neither end requested a scale");
+    for cut in [&[0][..], &[1], &[0, 1]] {
+        assert_eq!(unknown(cut), Some(true), "{cut:?}");
+    }
+    assert_eq!(unknown(&[2, 3]), Some(false), "only a SYN has the option");
 }
