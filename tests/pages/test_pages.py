@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import airpath
+from airpath import export
 from airpath.page.site import contents
 from support import ROOT, Command
 from support.needs import needs
@@ -57,6 +58,26 @@ def test_a_simulated_page_has_views_objects_and_a_har_file(tmp_path: Path, airpa
     totals = [airpath_command("page", "show", page, "--format", "json").json for page in ("again.page", str(EXAMPLE))]
     keys = ("bytes", "compressed_bytes")
     assert [totals[0][key] for key in keys] == [totals[1][key] for key in keys]
+
+
+def test_connections_of_two_flows_have_different_names_in_a_har_file(tmp_path: Path) -> None:
+    text = """
+    format = 1
+    bearer.preset = "lte-20mhz"
+    [[mobile]]
+    count = 2
+    [[flow]]
+    kind = "page"
+    page = "static-site"
+    """
+    result = airpath.run(text)
+    path = export.har(result, tmp_path / "pages.har")
+    entries = json.loads(path.read_text(encoding="utf-8"))["log"]["entries"]
+    pages: dict[str, set[str]] = {}
+    for entry in entries:
+        pages.setdefault(entry["connection"], set()).add(entry["pageref"])
+    assert all(len(refs) == 1 for refs in pages.values())
+    assert len(pages) == result.flows["opened"].sum()
 
 
 def test_a_har_file_has_urls(tmp_path: Path, airpath_command: Command) -> None:

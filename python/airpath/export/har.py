@@ -106,7 +106,8 @@ def _entry(page: Mapping[str, Any], each: Mapping[str, Any], flow: Mapping[str, 
             "wait": wait,
             "receive": receive,
         },
-        "connection": str(each["connection"]),
+        # Connections are numbered in their flow.
+        "connection": f"{page['flow']}-{each['connection']}",
         "comment": "" if complete else "the response was not complete at the end of the run",
     }
 
