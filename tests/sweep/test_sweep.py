@@ -132,6 +132,15 @@ def test_repetitions_end_when_the_interval_is_narrow_enough(tmp_path):
     assert_frame_equal(again.flows, expected)
 
 
+def test_an_interval_that_stays_wide_is_noted(plan: Path, airpath_command: Command):
+    until = '{ figure = "duration_s", within = 0.001, least = 2, most = 3 }'
+    plan.write_text(f'format = 1\nscenario = "small.toml"\nrepeat = {until}\n[axes]\nbearer.bler = [0.1, 0.2]\n')
+    wide = "the interval of duration_s is wider than `within` (0.1 % of the mean) after 3 repetitions"
+    assert airpath_command("sweep", plan, "--out", "wide").err == f"note: cases 0 and 1: {wide}\n"
+    plan.write_text(plan.read_text().replace("0.001", "0.9"))
+    assert airpath_command("sweep", plan, "--out", "narrow").err == ""
+
+
 def test_a_case_that_failed_is_not_repeated_further_when_a_sweep_continues(tmp_path, monkeypatch):
     until = Until(figure="duration_s", flow=None, within=0.001, least=2, most=8)
     plan = replace(airpath.make_plan(DOWNLOAD, {"fixed.loss": [0.03]}), repeat=until)

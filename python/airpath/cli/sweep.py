@@ -11,7 +11,15 @@ from airpath.cli.command_for import command_for
 from airpath.cli.messages import Problem, cleanly_ended, explained, is_quiet, note
 from airpath.cli.options import Quiet
 from airpath.cli.scenario_notes import note_without_effect_in_sweep
-from airpath.cli.sweep_output import interrupted, note_outcomes, print_end, print_means, print_rows, warn_about_failures
+from airpath.cli.sweep_output import (
+    interrupted,
+    note_outcomes,
+    note_wide_intervals,
+    print_end,
+    print_means,
+    print_rows,
+    warn_about_failures,
+)
 from airpath.input_kind import is_capture
 from airpath.suggest import did_you_mean
 
@@ -115,6 +123,7 @@ def sweep(
     else:
         print_means(result, figure, format)
     note_outcomes(result)
+    note_wide_intervals(result)
     note_without_effect_in_sweep(read, result.ends)
     raise typer.Exit(warn_about_failures(result))
 

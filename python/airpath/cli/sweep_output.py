@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from airpath.cli.messages import ExitCode, Problem, note
-from airpath.quantities import number_of
+from airpath.quantities import number_of, share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -136,6 +136,19 @@ def note_outcomes(result: "SweepResult") -> None:
             because = f": {', '.join(sorted(causes))}" if causes else ""
             where = "all cases" if len(cases) == len(result.plan["cases"]) else _cases(sorted(cases))
             note(f"{number:,} of {total:,} flows {outcome} in {where}{because}; means are without the values they lack")
+
+
+def note_wide_intervals(result: "SweepResult") -> None:
+    """Print a note about cases of `repeat.within` that ended with their most repetitions."""
+    until = result.plan["repeat"]
+    if isinstance(until, int):
+        return
+    means = result.means(until["figure"], flow=until["flow"]).select("case", "mean", "low", "high")
+    widest = 1.000_001 * until["within"]  # the sweep has summed in another order
+    wide = [case for case, mean, low, high in means.iter_rows() if low is None or high - low > 2 * widest * abs(mean)]
+    if wide:
+        within = f"`within` ({share(until['within'])} of the mean) after {until['most']} repetitions"
+        note(f"{_cases(wide)}: the interval of {until['figure']} is wider than {within}")
 
 
 def _cases(numbers: Sequence[int]) -> str:
