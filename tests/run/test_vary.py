@@ -35,6 +35,16 @@ def test_a_script_on_standard_input_can_vary() -> None:
     assert done.stdout == "4\n"
 
 
+def test_a_script_on_standard_input_has_no_processes() -> None:
+    script = f"import airpath\nplan = airpath.make_plan({DOWNLOAD!r}, {AXES!r})\nairpath.sweep(plan)\n"
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=False)
+    assert "ExecutorLostError: the executor takes no tasks: its processes import the script" in done.stderr
+    threads = "from concurrent.futures import ThreadPoolExecutor\n" + script.replace(
+        "sweep(plan)", "sweep(plan, executor=ThreadPoolExecutor())"
+    )
+    subprocess.run([sys.executable, "-"], input=threads, text=True, check=True)
+
+
 def test_progress_counts_runs() -> None:
     calls: list[tuple[int, int]] = []
     airpath.run(DOWNLOAD, vary=AXES, progress=lambda done, total: calls.append((done, total)))

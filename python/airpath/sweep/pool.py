@@ -66,6 +66,11 @@ class Pool:
         from concurrent.futures import Future
         from concurrent.futures.process import BrokenProcessPool
 
+        if self.own and _is_script_without_file():
+            raise ExecutorLostError(
+                "the executor takes no tasks: its processes import the script that calls it, and this one is no file; "
+                "save it, or give executor=ThreadPoolExecutor()"
+            )
         try:
             if not self.own:
                 return self.executor.submit(run_task, task)
@@ -119,6 +124,13 @@ class Pool:
         if manager is not None:
             manager.join(_TERMINATE_SECONDS)
         self._folder.remove()
+
+
+def _is_script_without_file() -> bool:
+    """Return whether the program is a script from standard input, which no process can import."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    return getattr(main, "__spec__", None) is None and file is not None and not Path(file).exists()
 
 
 @contextmanager
