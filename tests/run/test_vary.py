@@ -164,6 +164,11 @@ def test_wrong_combinations_run_nothing(
     assert words in done.err
 
 
+def test_the_next_step_of_a_wrong_value_is_apart(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    done = airpath_command("run", scenario(), "--vary", "bearer.preset=gprs,gprsx")
+    assert "there is no preset `gprsx`\n  next: did you mean `gprs" in done.err, done.err
+
+
 @pytest.mark.parametrize("wrong", ["bearer.bler", "bearer.bler=", "bearer.bler=0.1,,0.2", "bearer.bler=2"])
 def test_a_wrong_option_is_named(airpath_command: Command, scenario: Callable[..., Path], wrong: str) -> None:
     done = airpath_command("run", scenario(), "--vary", wrong)

@@ -137,19 +137,22 @@ def read_file(path: str | Path) -> Plan:
         varied=varied,
     )
     table.finish()
-    _check(plan, lambda key, value, message: _error_at(table, Path(path), key, value, message))
+    _check(plan, lambda *fault: _error_at(table, Path(path), *fault))
     return plan
 
 
-def _error_at(table: Table, path: Path, column: str | None, value: Value | None, message: str) -> TableError:
+def _error_at(
+    table: Table, path: Path, column: str | None, value: Value | None, message: str, next_step: str | None
+) -> TableError:
     """Return an error with the line on which a column has this value, or with that of `[axes]`."""
     keys = tuple((column or "").split("."))
     given = tomllib.loads(path.read_text(encoding="utf-8"))
     for at in table.lines:
         begin = {"axes": 1, "together": 2, "case": 2}.get(str(at[0]), 0)
         if begin and at[begin:] == keys and (at[0] != "case" or _value_at(given, at) == value):
-            return Table({}, table.file, lines={("",): table.lines[at]}, error=PlanError).error(message, "")
-    return table.error(message, "axes")
+            found = Table({}, table.file, lines={("",): table.lines[at]}, error=PlanError)
+            return found.error(message, "", next_step=next_step)
+    return table.error(message, "axes", next_step=next_step)
 
 
 def _value_at(data: Any, path: KeyPath) -> Any:
@@ -190,7 +193,7 @@ def make_plan(
         raise ValueError(f"repeat is {repeat}; a case has at least one repetition")
     seed = None if seed is None else whole_number("seed", seed)
     plan = _plan(Base(text, file), fixed=dict(set or {}), seed=seed, repeat=repeat, varied=_grid(axes))
-    _check(plan, lambda _column, _value, message: PlanError(f"vary: {message}"))
+    _check(plan, lambda _column, _value, message, next_step: PlanError(f"vary: {message}", next_step=next_step))
     return plan
 
 
@@ -412,17 +415,17 @@ def _link(table: Table, trace: bool) -> LinkCommand:
     return LinkCommand(tuple(command), serve, trace)
 
 
-def _check(plan: Plan, error: Callable[[str | None, Value | None, str], TableError]) -> None:
+def _check(plan: Plan, error: Callable[[str | None, Value | None, str, str | None], TableError]) -> None:
     """Check each value of each axis once, before anything runs.
 
-    `error` returns an error at a value of a column, or at no certain one.
+    `error` returns an error at a value of a column, or at no certain one, with its next step.
     """
     from airpath import _native
 
     taken = {"case", "seed"}.union(*plan.work.tables().values())
     for path in plan.columns:
         if path in taken:
-            raise error(path, None, f"'{path}' cannot be an axis: it is a column of the result")
+            raise error(path, None, f"'{path}' cannot be an axis: it is a column of the result", None)
     checked: set[tuple[int, str]] = set()
     for number, case in enumerate(plan.cases):
         new = {(index, repr(value)) for index, value in enumerate(case)} - checked
@@ -436,7 +439,8 @@ def _check(plan: Plan, error: Callable[[str | None, Value | None, str], TableErr
             listed = ", ".join(f"{path}={value}" for path, value in values.items())
             at_fault = [path for path in values if str(fault).startswith(f"override {path}=")]
             column = at_fault[0] if at_fault else plan.columns[new.pop()[0]] if len(new) == 1 else None
-            raise error(column, values.get(column or ""), f"case {number} ({listed}): {fault}") from None
+            text = str(fault).removesuffix(f"; {fault.help}")
+            raise error(column, values.get(column or ""), f"case {number} ({listed}): {text}", fault.help) from None
 
 
 def kinds_of(columns: Sequence[str], cases: Sequence[Sequence[Value | None]]) -> dict[str, str]:
