@@ -46,6 +46,13 @@ def own_name() -> "pl.Expr":
     return pl.when(has_server).then(pl.format("{} {}", "kind", "remote")).otherwise(pl.col("name"))
 
 
+def is_named(table: str) -> "pl.Expr":
+    """Return whether a flow has this name, or is one of several of the `[[flow]]` table of it."""
+    import polars as pl
+
+    return (pl.col("name") == table) | pl.col("name").str.contains(rf"^{re.escape(table)}-\d+$")
+
+
 def names_group(name: str, group: str) -> bool:
     """Whether a name is that of a group, or of the table of a group."""
     return group == name or group.startswith(f"{name} of ")

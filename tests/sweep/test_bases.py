@@ -6,11 +6,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import airpath
 from airpath import study
-from airpath.sweep import estimate, estimation, pool
+from airpath.sweep import estimate, estimation, pool, task
 from airpath.sweep.kinds import VIEWS, LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
 from airpath.sweep.work import Batch, Lines, Task, Until, to_dict
@@ -210,6 +211,20 @@ def test_the_flow_of_repeat_is_checked_before_the_sweep(read, tmp_path: Path, ai
         estimate(plan)
     done = airpath_command("sweep", "plan.toml", "--out", "x")
     assert (done.code, "did you mean 'download'" in done.err) == (2, True)
+
+
+def test_the_flow_of_repeat_may_be_a_group(read, tmp_path: Path):
+    until = '{ figure = "duration_s", within = 0.9, flow = "download", least = 2, most = 2 }'
+    mobiles = "[set]\nmobile.count = 3\n[axes]\nfixed.loss = [0, 0.1]\n"
+    plan = read(f'scenario = "small.toml"\nrepeat = {until}\n{mobiles}')
+    result = airpath.sweep(plan, executor=Inline(), out=tmp_path / "out")
+    assert result.means("duration_s", flow="download")["n"].to_list() == [2, 2]
+    rows = result.flows.filter(case=1)
+    [samples] = task.samples(rows, plan.repeat).values()
+    assert (
+        samples
+        == rows.group_by("repetition", maintain_order=True).agg(pl.col("duration_s").mean())["duration_s"].to_list()
+    )
 
 
 def test_an_estimate_measures_several_cases(read):

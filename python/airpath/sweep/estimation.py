@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from airpath.flow_groups import is_named
 from airpath.sweep.plan import Plan, PlanError
 from airpath.sweep.pool import cores
 from airpath.sweep.stopping import ended_by_signals
@@ -123,7 +124,8 @@ def check_flow(plan: Plan, outcome: Outcome) -> None:
 
     if not isinstance(plan.repeat, Until) or plan.repeat.flow is None or outcome.failures:
         return
-    names = pl.read_parquet(io.BytesIO(outcome.tables["flows"]))["name"].unique(maintain_order=True).to_list()
-    if plan.repeat.flow not in names:
+    flows = pl.read_parquet(io.BytesIO(outcome.tables["flows"]))
+    names = flows["name"].unique(maintain_order=True).to_list()
+    if flows.filter(is_named(plan.repeat.flow)).is_empty():
         next_step = suggestion(plan.repeat.flow, names) or f"there is {', '.join(names[:5])}"
         raise PlanError(f"repeat: no flow '{plan.repeat.flow}' in {plan.file}", next_step=next_step)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airpath.flow_groups import is_named
 from airpath.statistics import repetition_means
 from airpath.sweep.axes import Value
 from airpath.sweep.work import ENDS, Batch, Task, Until, figures
@@ -118,9 +119,7 @@ def typed(value: Value | None, kind: str) -> Value | None:
 
 def samples(rows: "pl.DataFrame", until: Until) -> dict[int, list[float]]:
     """Return the figure of each repetition: the mean over its rows that have a value."""
-    import polars as pl
-
-    chosen = rows if until.flow is None else rows.filter(pl.col("name") == until.flow)
+    chosen = rows if until.flow is None else rows.filter(is_named(until.flow))
     found: dict[int, list[float]] = {}
     for case, _, value in repetition_means(chosen, until.figure, ("case", "repetition")).iter_rows():
         found.setdefault(case, []).extend([] if value is None else [value])

@@ -27,7 +27,8 @@ class Until:
     figure: str
     """A numeric column of a table of the rows."""
     flow: str | None
-    """The name of the flow; with `None` a repetition counts with the mean of all rows."""
+    """The name of the flow, or of the table of several; with `None` all rows are in the mean of a
+    repetition."""
     within: float
     """Half the width of the interval as a share of the mean."""
     least: int
