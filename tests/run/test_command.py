@@ -310,6 +310,8 @@ def test_flows_of_a_sweep_that_did_not_finish_are_noted(airpath_command: Command
     assert done.err == f"note: 14 of 16 flows unfinished in cases 1, 2, 3, 4, 5 and 2 more; {lack}\n"
     some = airpath_command(*line, "flow.bytes=1 kB,1 GB", "--out", tmp_path / "rows")
     assert some.err.splitlines()[-1] == f"note: 2 of 4 flows unfinished in case 1; {lack}"
+    assert airpath_command("report", tmp_path / "rows", "-o", "rows.html").code == 0
+    assert f"2 of 4 flows unfinished in case 1; {lack}." in (airpath_command.folder / "rows.html").read_text()
     again = airpath_command("sweep", tmp_path / "rows")
     assert again.err == f"note: 2 of 4 flows unfinished in case 1; {lack}\n"
     aborted = airpath_command("run", "gprs", "--set", "fixed.loss=1", "--vary", "flow.bytes=1 kB,2 kB")

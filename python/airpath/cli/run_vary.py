@@ -13,7 +13,7 @@ import typer
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import ExitCode, Problem, cleanly_ended, is_quiet, note
 from airpath.cli.scenario_notes import note_without_effect_in_sweep
-from airpath.cli.sweep_output import interrupted, note_outcomes, print_end, print_means, print_rows, warn_about_failures
+from airpath.cli.sweep_output import interrupted, print_end, print_means, print_rows, warn_about_failures
 from airpath.cli.tasks import explained_tasks
 from airpath.run import MAX_SEED
 
@@ -103,6 +103,7 @@ def run_vary(
     from airpath.simulate import run_plan
     from airpath.sweep import make_plan
     from airpath.sweep.progress import sweep_progress
+    from airpath.sweep.shortcomings import shortcomings
 
     with explained_tasks(out), cleanly_ended():
         plan = make_plan(scenario, vary, set=overrides, seed=seed, repeat=repeat)
@@ -122,7 +123,8 @@ def run_vary(
             print_means(result, None, format)
     if out is not None:
         note(f"the rows are in {out}; `airpath report {out} -o report.html` draws them")
-    note_outcomes(result)
+    for text in shortcomings(result):
+        note(text)
     note_without_effect_in_sweep(plan, result.ends)
     return warn_about_failures(result)
 

@@ -13,8 +13,6 @@ from airpath.cli.options import Quiet
 from airpath.cli.scenario_notes import note_without_effect_in_sweep
 from airpath.cli.sweep_output import (
     interrupted,
-    note_outcomes,
-    note_wide_intervals,
     print_end,
     print_means,
     print_rows,
@@ -84,6 +82,7 @@ def sweep(
     from airpath.sweep.clusters import executor_of
     from airpath.sweep.folder import SweepFolder
     from airpath.sweep.progress import sweep_progress
+    from airpath.sweep.shortcomings import shortcomings
 
     if out is None and not dry_run and SweepFolder(plan).holds_plan():
         out = plan
@@ -122,8 +121,8 @@ def sweep(
         print_end(result)
     else:
         print_means(result, figure, format)
-    note_outcomes(result)
-    note_wide_intervals(result)
+    for text in shortcomings(result):
+        note(text)
     note_without_effect_in_sweep(read, result.ends)
     raise typer.Exit(warn_about_failures(result))
 

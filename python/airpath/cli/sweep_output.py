@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from airpath.cli.messages import ExitCode, Problem, note
-from airpath.quantities import number_of, share
+from airpath.quantities import number_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from airpath.sweep import SweepResult
 
 _MOST_ROWS = 100
-_MOST_CASES = 5
-"""Cases that a note names."""
 _MOST_FLOWS = 10
 """Flows of more names than these have one mean."""
 
@@ -115,48 +113,6 @@ def interrupted(out: Path | None) -> Problem:
         next_step="the same command continues",
         exit_code=ExitCode.INTERRUPTED,
     )
-
-
-def note_outcomes(result: "SweepResult") -> None:
-    """Print a note about simulated flows that did not finish, which lack values in the means."""
-    import polars as pl
-
-    from airpath.sweep.kinds import Simulation
-
-    if not isinstance(result.work, Simulation):
-        return
-    flows = (
-        result.scan().group_by("outcome").agg(pl.len(), pl.col("cause").drop_nulls().unique(), pl.col("case").unique())
-    )
-    found = {outcome: (number, causes, cases) for outcome, number, causes, cases in flows.collect().iter_rows()}
-    total = sum(number for number, *_ in found.values())
-    for outcome in ("aborted", "unfinished"):
-        if outcome in found:
-            number, causes, cases = found[outcome]
-            because = f": {', '.join(sorted(causes))}" if causes else ""
-            where = "all cases" if len(cases) == len(result.plan["cases"]) else _cases(sorted(cases))
-            note(f"{number:,} of {total:,} flows {outcome} in {where}{because}; means are without the values they lack")
-
-
-def note_wide_intervals(result: "SweepResult") -> None:
-    """Print a note about cases of `repeat.within` that ended with their most repetitions."""
-    until = result.plan["repeat"]
-    if isinstance(until, int):
-        return
-    means = result.means(until["figure"], flow=until["flow"]).select("case", "mean", "low", "high")
-    widest = 1.000_001 * until["within"]  # the sweep has summed in another order
-    wide = [case for case, mean, low, high in means.iter_rows() if low is None or high - low > 2 * widest * abs(mean)]
-    if wide:
-        within = f"`within` ({share(until['within'])} of the mean) after {until['most']} repetitions"
-        note(f"{_cases(wide)}: the interval of {until['figure']} is wider than {within}")
-
-
-def _cases(numbers: Sequence[int]) -> str:
-    """Return the numbers of some cases as text."""
-    *first, last = map(str, numbers[:_MOST_CASES])
-    if len(numbers) > _MOST_CASES:
-        return f"cases {', '.join([*first, last])} and {len(numbers) - _MOST_CASES:,} more"
-    return f"cases {', '.join(first)} and {last}" if first else f"case {last}"
 
 
 def warn_about_failures(result: "SweepResult") -> ExitCode:

@@ -17,6 +17,7 @@
 | `pool` | an executor for tasks, and the worker processes of the built-in one |
 | `progress` | shows what is done |
 | `clusters`, `dask_executor` | executors on a Dask cluster |
+| `shortcomings` | what the means lack |
 | `folder`, `result` | the folder of a sweep, and its rows as frames |
 """
 

@@ -15,6 +15,7 @@ from airpath.sweep import figures
 from airpath.sweep.axis_names import words_of
 from airpath.sweep.kinds import LinkCommand, PageLoad
 from airpath.sweep.result import SweepResult
+from airpath.sweep.shortcomings import shortcomings
 from airpath.sweep.work import Work
 from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES
 
@@ -49,6 +50,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     means = {label: result.means(name, flow=flow) for label, (name, flow) in shown.items()}
     drawn = {label: _figures(result, name, means[label], again) for label, (name, _) in shown.items()}
     failed = sum(each["count"] for each in result.failures)
+    lacking = [*([f"{number_of(failed, 'run')} failed"] if failed else []), *shortcomings(result)]
     rows = result.scan(next(iter(result.work.tables()))).select(pl.len()).collect().item()
     counted = f"{result.workload}; {number_of(len(result.plan['cases']), 'case')}, {number_of(rows, 'row')}"
     write_text(
@@ -57,7 +59,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
             "sweep.html.j2",
             title=str(result.path),
             counted=counted + ("" if result.complete else "; the sweep is not complete"),
-            failed=f"{number_of(failed, 'run')} failed." if failed else "",
+            failed=" ".join(f"{text[:1].upper()}{text[1:]}." for text in lacking),
             figures=drawn,
             titles={
                 label: figures.title_of(name) + (f" of {flow}" if flow else "") for label, (name, flow) in shown.items()
