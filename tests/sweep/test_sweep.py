@@ -227,6 +227,24 @@ def test_a_failed_batch_is_kept_and_the_rest_runs(tmp_path, monkeypatch):
     assert (again.failures, len(again.flows)) == ([], 2)
 
 
+def test_a_sweep_does_not_continue_with_another_input(tmp_path):
+    recorded = tmp_path / "small.down"
+    recorded.write_text("1\n2\n3\n")
+    preset = 'preset = "recorded"\ndownlink.recorded = "small.down"\nuplink.recorded = "small.down"'
+    (tmp_path / "small.toml").write_text(DOWNLOAD.replace('preset = "hs-dsch-384"', preset))
+    plan = airpath.make_plan(tmp_path / "small.toml", {"fixed.delay": ["1 ms", "2 ms"]})
+    folder = SweepFolder(tmp_path / "out")
+    with folder.locked():
+        folder.begin(plan, airpath.__version__, 1)
+    recorded.write_text("1\n2\n4\n")
+    with pytest.raises(airpath.SweepFolderError, match=r"small\.down has changed since the sweep began; name another"):
+        airpath.sweep(plan, executor=Inline(), out=tmp_path / "out")
+    recorded.write_text("1\n2\n3\n")
+    assert airpath.sweep(plan, executor=Inline(), out=tmp_path / "out").complete
+    recorded.write_text("1\n2\n4\n")
+    assert airpath.sweep(plan, executor=Inline(), out=tmp_path / "out").flows.height == 2, "nothing runs"
+
+
 def test_an_interrupted_retry_is_not_complete(tmp_path, monkeypatch):
     until = Until(figure="duration_s", flow=None, within=0.001, least=2, most=8)
     plan = replace(airpath.make_plan(DOWNLOAD, {"fixed.loss": [0.03]}), repeat=until)

@@ -2,7 +2,7 @@
 
 | file | what |
 | --- | --- |
-| `sweep.json` | the resolved plan, its tasks' size, and whether the sweep is complete |
+| `sweep.json` | the resolved plan, its tasks' size, its input files, whether the sweep is complete |
 | `scenario.toml` | the text of the scenario |
 | `flows/TASK.parquet` | the rows of a finished task: one per flow and run |
 | `TABLE/TASK.parquet` | its rows of further tables, such as `pages` |
@@ -18,6 +18,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,8 @@ class SweepFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._inputs: dict[str, str] = {}
+        """The digests of the files that the scenario names."""
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -98,6 +101,7 @@ class SweepFolder:
         for table in plan.work.tables():
             (self.path / table).mkdir(exist_ok=True)
         if not (self.path / _PLAN).exists():
+            self._inputs = _inputs_of(plan)
             write_text(self.path / SCENARIO, plan.text)
             self._save(plan, version, runs_per_task, complete=False)
             return runs_per_task
@@ -113,6 +117,15 @@ class SweepFolder:
                 f"{self.path}: holds a sweep of another plan (changed: {', '.join(changed)})",
                 next_step="name another folder, or undo the change to continue that sweep",
             )
+        self._inputs = state.get("inputs", {})
+        if not state["complete"]:
+            found = _inputs_of(plan)
+            for file, digest in self._inputs.items():
+                if found.get(file, digest) != digest:
+                    raise SweepFolderError(
+                        f"{self.path}: {file} has changed since the sweep began",
+                        next_step="name another folder, or undo the change to continue that sweep",
+                    )
         return state["runs_per_task"]
 
     def holds_plan(self) -> bool:
@@ -157,6 +170,7 @@ class SweepFolder:
             "complete": complete,
             "runs_per_task": runs_per_task,
             "file": plan.file,
+            "inputs": self._inputs,
             "plan": plan.to_dict(),
         }
         write_text(self.path / _PLAN, json.dumps(state, ensure_ascii=False))
@@ -205,3 +219,17 @@ class SweepFolder:
         """Return what failed."""
         files = sorted((self.path / _FAILED).glob("*.json"))
         return [failure for file in files for failure in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def _inputs_of(plan: Plan) -> dict[str, str]:
+    """Return the files that the scenario of the first case names, each with its digest.
+
+    Files that cannot be read are left out: the runs report them.
+    """
+    from airpath import ScenarioError, _native
+
+    try:
+        files = _native.files(plan.text, plan.file, plan.overrides(0))
+        return {str(file): sha256(Path(file).read_bytes()).hexdigest() for file in files}
+    except (OSError, ScenarioError):
+        return {}
