@@ -28,9 +28,10 @@ fn read(file: &[u8]) -> Vec<Found> {
     records(&mut Reader::new(file).expect("it is a capture"))
 }
 
-/// The error of opening `file`.
+/// The error of opening `file`, with its next step.
 fn refused(file: &[u8]) -> String {
-    Reader::new(file).err().expect("it is no capture").to_string()
+    let error = Reader::new(file).err().expect("it is no capture");
+    error.next_step().map_or_else(|| error.to_string(), |step| format!("{error}; {step}"))
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn what_is_no_capture_is_refused_with_a_reason() {
     );
     assert_eq!(refused(b"snoop\0\0\0\0\0\0\x01\0\0\0\x04"), "snoop of version 1.0 is not known");
     let text = refused(b"snoop\0\0\0\0\0\0\x02\0\0\0\x09");
-    assert_eq!(text, "the snoop file has data link 9, which is not supported; Ethernet (4) and FDDI (8) are");
+    assert_eq!(text, "the snoop file has data link 9, which is not supported; Ethernet (4) and FDDI (8) are supported");
 }
 
 #[test]
