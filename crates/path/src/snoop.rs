@@ -199,6 +199,9 @@ impl Snoop {
         }
         let flow = self.flows.entry(packet.flow).or_default();
         let (offset, end) = (segment.offset, segment.offset + i64::from(segment.length));
+        // What found a full cache was sent, too.
+        let from_sender = offset < flow.next;
+        flow.next = flow.next.max(end);
         if flow.acknowledged.is_some_and(|(acknowledged, _)| end <= acknowledged) {
             // The acknowledgement was lost before the sender. The mobile repeats it.
             flow.answers += 1;
@@ -217,8 +220,6 @@ impl Snoop {
         let waiting = flow.one_segment;
         let copy = if waiting { Some(packet) } else { cx.copy(now, Direction::Down, packet) };
         let Some(copy) = copy else { return true };
-        let from_sender = offset < flow.next;
-        flow.next = flow.next.max(end);
         flow.cached_bytes += u64::from(packet.size);
         flow.cached
             .insert(at, Cached { offset, end, copy, arrived: now, sent: now, waiting, repeated: false, from_sender });

@@ -284,6 +284,16 @@ fn a_full_cache_only_forwards() {
     assert_eq!(left(&outcome, Direction::Up).len(), 3, "the sender repairs the loss");
 }
 
+#[test]
+fn snoop_leaves_to_the_sender_what_it_repeats_after_a_full_cache() {
+    // The third segment finds a full cache and is lost; so is its repetition by the sender.
+    let mut arrivals: Vec<_> = (0..3).map(|n| data(n, n, 1000 * n as i64)).collect();
+    arrivals.extend([ack(3, 20, 2000), data(4, 30, 2000), ack(5, 40, 2000)]);
+    let outcome = contracts(|| Snoop::new(Bytes::new(2100)), &arrivals, Instant::ZERO + Span::from_millis(50));
+    assert_eq!(left(&outcome, Direction::Up), [(20, Some(3)), (40, Some(5))]);
+    assert_eq!(left(&outcome, Direction::Down).len(), 4, "nothing is retransmitted");
+}
+
 /// `arrival` with the timestamp of a sender whose clock has ticks of 1 ms and is at 1,000.
 fn stamped(mut arrival: Arrival) -> Arrival {
     let value = 1000 + (arrival.at.as_nanos() / 1_000_000) as u32;
