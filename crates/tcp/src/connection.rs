@@ -102,6 +102,8 @@ struct Options {
     timestamps: bool,
     /// The timestamp to echo (TS.Recent, RFC 7323 §4.3).
     recent: u32,
+    /// When it was last set.
+    recent_at: Instant,
     /// The shifts of this end and of the peer, with window scaling.
     scaling: Option<(u8, u8)>,
     /// The receiver has seen a CE mark, and echoes it until the sender reacts (RFC 3168 §6.1.3).

@@ -17,6 +17,9 @@ use crate::timers::{Timer, after};
 /// do not answer each other forever (RFC 5961 §7; the interval is that of Linux).
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
 
+/// Age from which a timestamp no longer orders segments (RFC 7323 §5.5).
+const OUTDATED: Span = Span::from_secs(24 * 24 * 60 * 60);
+
 impl Connection {
     /// Processes a segment from the peer.
     #[inline]
@@ -345,14 +348,14 @@ impl Connection {
     }
 
     /// Protection against wrapped sequence numbers (PAWS, RFC 7323 §5): whether the timestamp is
-    /// not older than the last.
+    /// not older than the last, unless that is outdated (§5.5).
     #[inline]
     fn is_fresh(&mut self, now: Instant, header: &TcpHeader, length: u32) -> bool {
         let Some(timestamps) = header.options.timestamps.filter(|_| self.options.timestamps) else {
             return true;
         };
         let stale = timestamps.value.wrapping_sub(self.options.recent).cast_signed() < 0;
-        if !stale || header.flags.contains(Flags::RST) {
+        if !stale || header.flags.contains(Flags::RST) || now.since(self.options.recent_at) > OUTDATED {
             return true;
         }
         if length > 0 {
@@ -379,6 +382,7 @@ impl Connection {
             && sequence <= self.receiver.last_ack
         {
             self.options.recent = timestamps.value;
+            self.options.recent_at = self.now;
         }
     }
 

@@ -198,6 +198,7 @@ impl Connection {
         self.receiver.open(header.sequence);
         self.options.timestamps = config.timestamps && offer.timestamps.is_some();
         self.options.recent = offer.timestamps.map_or(0, |timestamps| timestamps.value);
+        self.options.recent_at = self.now;
         let ours = self.shift();
         self.options.scaling =
             offer.window_scale.filter(|_| config.window_scaling).map(|theirs| (ours, theirs.min(MAX_SHIFT)));

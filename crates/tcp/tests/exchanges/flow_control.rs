@@ -537,6 +537,26 @@ fn paws_rejects_old_timestamps() {
 }
 
 #[test]
+fn paws_accepts_any_timestamp_after_24_days_without_one() {
+    let config = Config { timestamps: true, ..plain() };
+    let run = |rest: &str| {
+        let mut script = Script::connect(&config);
+        script.run(
+            "> S 0:0(0) <ts 0:0>
+            +0.1 < S 0:0(0) ack 1 <mss 1000,sackOK,ts 500:0>
+            > . 1:1(0) ack 1 <ts 100:500>
+            < . 1:501(500) ack 1 <ts 510:100>
+            +0.2 > . 1:1(0) ack 501",
+        );
+        script.run(rest);
+    };
+    // RFC 7323 §5.5: the clock of the peer, of 1 ms, has passed half of its range ...
+    run("+2200000 < . 501:1001(500) ack 1 <ts 2200000710:100>\n? received 1000");
+    // ... as here, but the last timestamp is younger than 24 days.
+    run("+2000000 < . 501:1001(500) ack 1 <ts 2200000710:100>\n? received 500");
+}
+
+#[test]
 fn paws_accepts_equal_timestamps_and_resets() {
     let config = Config { timestamps: true, ..plain() };
     let run = |rest: &str| {
