@@ -353,6 +353,7 @@ mod tests {
             let (socket, peer) = connect_to_any(&[peer], &stop)?.unwrap();
             Control::open(socket, peer, &test, &stop).map(drop)
         };
+        let with_next_step = |error: &MeasureError| format!("{error}; {}", error.next_step().unwrap_or_default());
         let answering = |answer: &'static [u8]| {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -360,7 +361,7 @@ mod tests {
                     let (mut stream, _) = listener.accept().unwrap();
                     stream.write_all(answer).unwrap();
                 });
-                open().unwrap_err().to_string()
+                with_next_step(&open().unwrap_err())
             })
         };
         assert!(answering(b"SSH-2.0-OpenSSH\r\n").contains("not an airpath responder"));
@@ -368,7 +369,7 @@ mod tests {
         assert!(answering(b"airpath-measure 0\n").contains("update airpath there"));
         assert!(answering(b"airpath-measure 99\n").contains("update airpath here"));
         drop(listener);
-        let refused = open().unwrap_err().to_string();
+        let refused = with_next_step(&open().unwrap_err());
         assert!(refused.contains("cannot reach a responder") && refused.contains("airpath measure serve"), "{refused}");
     }
 }

@@ -359,7 +359,7 @@ mod tests {
         );
         assert_eq!(
             read("begin,end,direction,name\n\n1,soon,,x\n"),
-            "line 3 of the radio log, column `end`: `soon` is no time; give a number, and the unit with the column map"
+            "line 3 of the radio log, column `end`: `soon` is no time"
         );
     }
 
