@@ -226,10 +226,10 @@ def _inputs_of(plan: Plan) -> dict[str, str]:
 
     Files that cannot be read are left out: the runs report them.
     """
-    from airpath import ScenarioError, _native
+    from airpath import _native
 
     try:
         files = _native.files(plan.text, plan.file, plan.overrides(0))
         return {str(file): sha256(Path(file).read_bytes()).hexdigest() for file in files}
-    except (OSError, ScenarioError):
+    except (OSError, _native.ScenarioError):
         return {}
