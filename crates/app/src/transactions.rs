@@ -178,7 +178,8 @@ impl Client {
 
     /// Whether no transaction will start, and none is pending.
     pub fn is_over(&self, now: Instant) -> bool {
-        let late = self.work.duration.is_some_and(|duration| now >= self.started + duration);
+        // The next would start when it is due.
+        let late = self.work.duration.is_some_and(|duration| now.max(self.due) >= self.started + duration);
         self.state == ClientState::Idle && (self.requests == self.work.transactions || late)
     }
 
@@ -320,6 +321,18 @@ mod tests {
         assert_eq!(slow.step(at(12), &mut near), ClientStep::Connected);
         assert_eq!(slow.step(at(12), &mut near), ClientStep::Nothing);
         assert!(near.is_closed() && slow.is_over(at(12)), "it closes a connection that came too late");
+    }
+
+    #[test]
+    fn it_is_over_with_the_last_response_before_the_end_of_the_time() {
+        let mut client =
+            Client::new(Transactions { duration: Some(Span::from_millis(30)), ..work(Connections::Each) }, at(0));
+        let mut near = StreamEnd::opened(0);
+        assert!(client.opens(at(0)));
+        assert_eq!(client.step(at(5), &mut near), ClientStep::Connected);
+        near.receive(1000);
+        assert_eq!(client.step(at(20), &mut near), ClientStep::Response(0, Span::from_millis(20)));
+        assert!(client.is_over(at(20)) && client.next_wakeup().is_none(), "the next would be due at 30 ms");
     }
 
     #[test]
