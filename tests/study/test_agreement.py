@@ -68,7 +68,7 @@ def _marked(name: str) -> Any:
     return pytest.param(name, marks=pytest.mark.soak if name in LONG else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("name", map(_marked, sorted(FAILING)))
+@pytest.mark.parametrize("name", [_marked(name) for name in sorted(FAILING)])
 def test_findings_and_table_are_as_published(name: str) -> None:
     result = study.run(name)
     failing = {finding.id for finding in result.findings if not finding.holds}
