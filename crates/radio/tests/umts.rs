@@ -413,9 +413,8 @@ fn a_handover_keeps_or_loses_the_buffer_and_the_driver_makes_a_burst_of_it() {
     assert_eq!(lost.departures.len(), 29);
 }
 
-#[test]
-fn another_controller_gets_what_waits_and_not_what_was_begun() {
-    // From one cell to the next, once, with more traffic than the channel carries.
+/// From one cell to the next, once, after some 18 s.
+fn between_two_cells() -> toml::Value {
     let conditions = r#"
         network = { frequency = "2.1 GHz", reuse = 1, load = 0.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
         cells = { count = 2, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }
@@ -423,11 +422,16 @@ fn another_controller_gets_what_waits_and_not_what_was_begun() {
         movement = { speed = "100 km/h", from = "0 m", to = "1 km", start = "0 m", path = "once" }
         fading = "static"
     "#;
-    let conditions: toml::Table = conditions.parse().expect("a table");
+    toml::Value::Table(conditions.parse().expect("a table"))
+}
+
+#[test]
+fn another_controller_gets_what_waits_and_not_what_was_begun() {
+    // From one cell to the next, once, with more traffic than the channel carries.
     let arrivals = traffic(1900, 1000, Span::from_millis(18));
     let lost = |buffer: &str| {
         let set = [
-            ("conditions", toml::Value::Table(conditions.clone())),
+            ("conditions", between_two_cells()),
             ("mobility.buffer", buffer.into()),
             ("downlink.bler", 0.0.into()),
             ("downlink.queue.packets", 1000.into()),
@@ -450,19 +454,12 @@ fn another_controller_gets_what_waits_and_not_what_was_begun() {
 #[test]
 fn a_handover_loses_no_packet_that_comes_after_it() {
     // From one cell to the next, once, after some 18 s, while nothing is inside.
-    let conditions = r#"
-        network = { frequency = "2.1 GHz", reuse = 1, load = 0.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
-        cells = { count = 2, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }
-        shadowing = { deviation = "0 dB", correlation_distance = "20 m" }
-        movement = { speed = "100 km/h", from = "0 m", to = "1 km", start = "0 m", path = "once" }
-        fading = "static"
-    "#;
     let mut arrivals = traffic(2, 500, Span::from_secs(40));
     arrivals.iter_mut().for_each(|arrival| arrival.at += Span::from_secs(1));
     for (key, value) in [("mobility.buffer", "discard".into()), ("mobility.reconnection", reconnection(1.0, "-30 dB"))]
     {
         let set = [
-            ("conditions", toml::Value::Table(conditions.parse().expect("a table"))),
+            ("conditions", between_two_cells()),
             (key, value),
             ("downlink.bler", 0.0.into()),
             ("uplink.bler", 0.0.into()),
@@ -476,17 +473,10 @@ fn a_handover_loses_no_packet_that_comes_after_it() {
 #[test]
 fn a_connection_lost_in_a_handover_comes_back_after_its_timers() {
     // From one cell to the next, once, with a packet each 100 ms.
-    let conditions = r#"
-        network = { frequency = "2.1 GHz", reuse = 1, load = 0.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
-        cells = { count = 2, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }
-        shadowing = { deviation = "0 dB", correlation_distance = "20 m" }
-        movement = { speed = "100 km/h", from = "0 m", to = "1 km", start = "0 m", path = "once" }
-        fading = "static"
-    "#;
     let arrivals = traffic(350, 1000, Span::from_millis(100));
     let run = |failures: f64| {
         let set = [
-            ("conditions", toml::Value::Table(conditions.parse().expect("a table"))),
+            ("conditions", between_two_cells()),
             ("mobility.reconnection", reconnection(failures, "-30 dB")),
             ("downlink.bler", 0.0.into()),
             ("uplink.bler", 0.0.into()),
