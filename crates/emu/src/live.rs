@@ -8,7 +8,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`router`] | which packets belong to a mobile, and in which direction they go |
-//! | [`rules`], [`keeper`] | routing rules, and the process that removes them |
+//! | [`rules`], [`keeper`] | routing rules, and the process that installs, restores and removes them |
 //! | [`operator`] | signals, requests, changes of the configuration |
 //! | [`takeover`] | a new process continues the connections of a running one |
 //! | [`state`], [`metrics`] | the state, and its form for Prometheus |
